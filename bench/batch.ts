@@ -1,5 +1,5 @@
-// How fast many sequences are written together: `npm run bench -- batch FILE [backend] [depth] [sequences,…]`. Every step
-// brings one token of each, after prompts of `depth` tokens; the time is that of plan.step, host included.
+// How fast many sequences decode together: `npm run bench -- batch FILE [backend] [depth] [sequences,…]`. Every step
+// decodes one token of each sequence, after prompts of `depth` tokens; the time is that of plan.step, host included.
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,11 +8,11 @@ import type { ExecutionPlan } from "../src/internals.js";
 
 const DEFAULT_DEPTH = 128;
 const DEFAULT_COUNTS = [1, 4, 16, 64];
-/** Kernels for other sizes are compiled and captured on the way to these. */
+/** Enough steps for kernels of smaller batches to be compiled and captured before the measurement. */
 const WARM_STEPS = 40;
 const STEPS = 128;
 const RUNS = 3;
-/** Any tokens do; these are in every vocabulary of a published model. */
+/** Any tokens will do; these are in the vocabulary of every published model. */
 const VOCABULARY = 900;
 
 export async function run([
@@ -39,7 +39,7 @@ export async function run([
   }
 }
 
-/** Milliseconds of a step, in each run. */
+/** The milliseconds of a step, in each run. */
 async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number): Promise<number[]> {
   const { blockTokens, contextTokens } = plan.config;
   const blocks = Math.ceil(contextTokens / blockTokens);

@@ -1,7 +1,7 @@
-// How fast grammars are compiled and masks are made: `npm run bench -- grammar [walks]`. Over the real schemas of
-// test/grammar/corpus, with a vocabulary of 128,256 tokens; which of them are refused, and why, is printed, too. A mask is
-// counted when it is the first of its state: later ones are looked up. On a busy machine look at the processor's time, in
-// which waiting for a core does not count (but work of V8's other threads does).
+// How fast grammars are compiled and masks are computed: `npm run bench -- grammar [walks]`. It uses the real schemas
+// of test/grammar/corpus and a vocabulary of 128,256 tokens, and prints which schemas are refused, and why. A mask
+// counts if it is the first of its state: later ones are cached. On a busy machine look at the CPU time, which does not
+// include waiting for a core (but includes V8's other threads).
 
 import { pathToFileURL } from "node:url";
 import { GgufMetadata } from "../src/gguf/metadata.js";
@@ -17,12 +17,12 @@ import { metadataOfTokenizerJson, vocabularyPackage } from "../test/peers/vocab/
 
 const VOCABULARY_SIZE = 128_256;
 const WALKS = 2;
-/** Of one walk; after the first half of them it closes what is open. */
+/** The length of one walk; in its second half it closes open brackets. */
 const WALK_TOKENS = 120;
 const WARM_UP_SCHEMAS = 20;
 const MICROSECONDS_PER_MS = 1000;
 const CLOSING = new Set([...'"}]'].map((character) => character.charCodeAt(0)));
-// Where npm runs scripts: this file itself is compiled into build/.
+// The folder in which npm runs scripts: this file itself is compiled into build/.
 const root = pathToFileURL(`${process.cwd()}/`);
 
 interface Vocabulary {
@@ -37,7 +37,7 @@ async function largeVocabulary(): Promise<Vocabulary> {
     path === undefined
       ? new GgufMetadata(
           vocabularyEntries({
-            kind: "pairs",
+            kind: "bpe",
             pre: "llama-bpe",
             size: VOCABULARY_SIZE,
             merges: 280_147,
@@ -54,7 +54,7 @@ async function largeVocabulary(): Promise<Vocabulary> {
   };
 }
 
-/** Counts the masks that were not known, by what the cache is asked for. */
+/** Counts the masks that were not cached. */
 class FirstMasks {
   readonly timesMs: number[] = [];
   readonly cpuMs: number[] = [];
@@ -73,7 +73,7 @@ class FirstMasks {
     };
   }
 
-  /** The words of the mask, valid until the next one. */
+  /** The words of the mask, valid until the next call. */
   write(matcher: GrammarMatcher): Uint32Array {
     const before = this.#made;
     const cpu = process.cpuUsage();
@@ -104,7 +104,7 @@ class FirstMasks {
       (vocabulary.offsets[token + 1] as number) - (vocabulary.offsets[token] as number) === 1;
     const hurry = count > WALK_TOKENS / 2 || dice.below(3) === 0;
     for (let turn = 0; turn < 2; turn++) {
-      // From a random place on, so that no token is preferred.
+      // Starts at a random token, so that no token is preferred.
       const start = dice.below(vocabulary.size);
       for (let offset = 0; offset < vocabulary.size; offset++) {
         const token = (start + offset) % vocabulary.size;
@@ -174,7 +174,7 @@ export async function run(args: readonly string[]): Promise<void> {
   console.log(
     `grammar: ${name} vocabulary, ${packed.size} tokens, tree of ${trie.nodeCount} nodes made in ${(performance.now() - startedAt).toFixed(0)} ms; node ${process.version}, ${walks} walks a schema`,
   );
-  // Cold code is not what a server runs.
+  // Warms up, because a server does not run cold code.
   const warmUp = TokenTrie.of(packed);
   const masks = new FirstMasks(warmUp);
   for (const { grammar } of readings(corpus.others().slice(0, WARM_UP_SCHEMAS)))

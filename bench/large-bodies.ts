@@ -1,6 +1,6 @@
-// What a client's stream keeps beside eight connections that post the largest bodies allowed, and how long /health takes
-// meanwhile: `npm run bench -- large-bodies [--seconds 6] [--backend cpu] [KIND …]`. The server and those who post are in
-// processes of their own; a machine that is busy with something else says nothing.
+// How much of its speed a client's stream keeps while eight connections post the largest bodies allowed, and how long
+// /health takes meanwhile: `npm run bench -- large-bodies [--seconds 6] [--backend cpu] [KIND …]`. The server and the
+// posting clients are separate processes; results on a busy machine mean nothing.
 
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ interface LargeBody {
   readonly body: () => string;
 }
 
-/** Text whose tokens are short and whose words were never seen. */
+/** Text with short tokens and words that are in no cache. */
 function noise(characters: number): string {
   let seed = 1;
   return Array.from({ length: characters }, () => {
@@ -144,9 +144,9 @@ async function measure(port: number, stream: EndlessStream, durationMs: number):
   };
 }
 
-/** One stream after the other. */
+/** A client that streams one completion after the other. */
 class EndlessStream {
-  /** One for each token, about. */
+  /** The number of events, about one per token. */
   events = 0;
   readonly #port: number;
 
@@ -170,7 +170,7 @@ class EndlessStream {
         answer.on("end", () => this.#begin());
       },
     );
-    // The server is gone: so is this.
+    // The server has stopped, and the client ends with it.
     asked.on("error", () => {});
     asked.end(body);
   }
@@ -180,7 +180,7 @@ async function listening(stdout: NodeJS.ReadableStream): Promise<number> {
   let text = "";
   for await (const chunk of stdout) {
     text += String(chunk);
-    const port = /^rocmforge listens on \S+:(?<port>\d+)$/m.exec(text)?.groups?.["port"];
+    const port = /^rocmforge is listening on \S+:(?<port>\d+)$/m.exec(text)?.groups?.["port"];
     if (port !== undefined) return Number(port);
   }
   throw new Error(`rocmforge serve ended before it listened:\n${text}`);
@@ -196,7 +196,10 @@ async function startPosting(port: number, kind: string): Promise<ChildProcess> {
   return posting;
 }
 
-/** In a process of its own: posts the same body over and over, on each connection as soon as the last answer is there. */
+/**
+ * Runs in its own process: posts the same body over and over, on each connection as soon as the last response has
+ * arrived.
+ */
 function post(port: number, { path, body }: LargeBody): void {
   const bytes = Buffer.from(body());
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });

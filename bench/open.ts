@@ -1,5 +1,5 @@
-// How long it takes, and what memory it adds, to open a model of Llama-3-8B's shape and build its plan. Each sample is a
-// process of its own, so that nothing is warm but the page cache.
+// How long it takes, and how much memory it adds, to open a model of Llama-3-8B's shape and build its plan. Each sample
+// is a new process, so that only the page cache is warm.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -35,7 +35,10 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** 291 tensors, 128,256 tokens, 280,147 merges; weights are a hole in the file, so it takes the disk of its header only. */
+/**
+ * Writes 291 tensors, 128,256 tokens and 280,147 merges; the weights are a hole in the file, so only its header takes
+ * disk space.
+ */
 async function writeShape(path: string): Promise<void> {
   const { metadata, tensors } = synthPlan("llama3-8b", SHAPES["llama3-8b"], { mix: "Q4_K_M", seed: 1 });
   await writeGguf(path, { metadata, tensors: tensors.map((tensor) => ({ ...tensor, data: "sparse" })) });
@@ -47,7 +50,7 @@ function measureInChild(path: string): Sample {
   return JSON.parse(output) as Sample;
 }
 
-/** Modules are imported before the clock starts: this measures opening, not Node. */
+/** Modules are imported before the clock starts: this measures opening a file, not starting Node. */
 async function measure(path: string): Promise<Sample> {
   globalThis.gc?.();
   const before = process.memoryUsage.rss();

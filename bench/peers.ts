@@ -1,5 +1,5 @@
-// Our engine beside node-llama-cpp on the same synthetic files: `npm run bench:peers`. Runs are interleaved, each in a
-// process of its own; figures are medians. Prints a table, and writes the numbers and a picture to bench/results/.
+// This engine beside node-llama-cpp on the same synthetic files: `npm run bench:peers`. Runs are interleaved, each in
+// its own process; figures are medians. Prints a table, and writes the numbers and a chart to bench/results/.
 
 import { mkdirSync, rmSync } from "node:fs";
 import { loadavg } from "node:os";
@@ -14,7 +14,7 @@ import { measureType } from "./peers/rounds.js";
 import { CACHE_FOLDER, describeOptions, parseSettings, type Settings } from "./peers/settings.js";
 
 const WRONG_USAGE = 2;
-/** More than this many processes waiting, and figures are not worth much. */
+/** The load average above which figures are unreliable. */
 const BUSY_LOAD = 0.7;
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -44,7 +44,7 @@ function settingsOf(args: readonly string[]): Settings | undefined {
     return parseSettings(args);
   } catch (error) {
     if (!(error instanceof OptionError)) throw error;
-    // Written for a command of `rocmforge`, which this is not.
+    // The message is written for a command of `rocmforge`, which this is not.
     say(
       error.message
         .replace("[bench:peers] ", "")
@@ -54,7 +54,7 @@ function settingsOf(args: readonly string[]): Settings | undefined {
   }
 }
 
-/** What is known is written after each type, so that a run which ends early was not for nothing. */
+/** Measures all types; results are written after each type, so that an interrupted run is not lost. */
 async function measureAll(settings: Settings, signal: AbortSignal): Promise<Comparison[]> {
   mkdirSync(CACHE_FOLDER, { recursive: true });
   const engines = createEngines({ threads: settings.threads, llamaBench: settings.llamaBench, signal });

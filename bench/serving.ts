@@ -1,7 +1,7 @@
-// What serving many costs and gives: `npm run bench -- serving FILE [rounds] [peer]`. One request alone, eight together, a
-// second one that begins like the first, and the share of time between steps at 64 streams of the embedded model.
-// `peer` compares eight together with node-llama-cpp at one and two threads, in turns (after `npm run bench:peers`, which
-// installs it). Medians, with the lowest and the highest.
+// What batching costs and gains: `npm run bench -- serving FILE [rounds] [peer]`. One request alone, eight concurrent
+// requests, a second one with the same prefix as the first, and the share of time between steps with 64 streams of the
+// embedded model. `peer` compares eight concurrent requests with node-llama-cpp at one and two threads, in turns (after
+// `npm run bench:peers`, which installs it). Medians, with the lowest and the highest.
 
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const WRITTEN_TOKENS = 64;
 const PREFIX_TOKENS = 1000;
 const CONTEXT_TOKENS = 2048;
 const DEFAULT_ROUNDS = 5;
-/** Every vocabulary of a published model has so many ordinary tokens; the embedded one has fewer. */
+/** The vocabulary of every published model has at least this many ordinary tokens; the embedded model's has fewer. */
 const ORDINARY_TOKENS = 3_900;
 const TOKEN_STRIDE = 97;
 const EMBEDDED_MODEL = "models/fable-10m-Q4_K_M.gguf";
@@ -75,7 +75,7 @@ async function compare(path: string, rounds: number, withPeer: boolean): Promise
   console.log(`  against the better of them: ${(spreadOf(times.together).median / best).toFixed(2)} ×`);
 }
 
-/** Time between steps at many streams, as a share of all time, for each way of choosing tokens. */
+/** The time between steps with many streams, as a share of all time, for each kind of sampling. */
 async function overhead(): Promise<void> {
   await using model = await open(EMBEDDED_MODEL, 512);
   const served = model.engine;
@@ -108,7 +108,7 @@ async function open(path: string, contextTokens: number): Promise<Model> {
   return await library.openModel(path, { backend: "cpu", threads: 2, contextTokens }, { serving: {} });
 }
 
-/** Tokens per second of all, from when everybody has written the first. */
+/** Tokens per second of all sequences together, from when each has generated its first. */
 async function written(
   served: ModelEngine,
   prompts: readonly Int32Array[],

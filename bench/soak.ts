@@ -1,5 +1,5 @@
-// The long soak: `npm run soak -- --minutes 10 [--warm-up 1] [--clients 24] [--seed 5] [--backend cpu]`. A server in a
-// process of its own, two models, and a report; it fails where something went wrong or memory grew.
+// The long soak test: `npm run soak -- --minutes 10 [--warm-up 1] [--clients 24] [--seed 5] [--backend cpu]`. A server
+// in its own process, two models, and a report; it fails if a request failed or memory grew.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { type MemorySample, runSoak, type SoakReport } from "../test/server/serv
 
 const MIB = 2 ** 20;
 const MS_PER_MINUTE = 60_000;
-/** From the second fifth to the last: no more than a heap that breathes. */
+/** The most growth from the second fifth of the run to the last: normal variation of a heap. */
 const MOST_GROWTH_BYTES = 32 * MIB;
 const MODELS = [
   { name: "embedded", path: join("models", "fable-10m-Q4_K_M.gguf") },
@@ -81,7 +81,7 @@ async function listening(stdout: NodeJS.ReadableStream): Promise<string> {
   let text = "";
   for await (const chunk of stdout) {
     text += String(chunk);
-    const url = /^rocmforge listens on (?<url>\S+)$/m.exec(text)?.groups?.["url"];
+    const url = /^rocmforge is listening on (?<url>\S+)$/m.exec(text)?.groups?.["url"];
     if (url !== undefined) return url;
   }
   throw new Error(`rocmforge serve ended before it listened:\n${text}`);

@@ -1,6 +1,6 @@
-// How fast tokenizers are made and how fast they encode English: `npm run bench -- tokenize [megabytes]`.
-// The text is the repository's own held-out excerpt, repeated with a number in every repeat; the vocabularies are
-// those that the tokenizer tests use, and one that is not there is said to be absent.
+// How fast tokenizers are built and encode English: `npm run bench -- tokenize [megabytes]`. The text is the
+// repository's own held-out excerpt, repeated with a number in every repetition; the vocabularies are those of the
+// tokenizer tests, and missing ones are reported.
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ import { metadataOfTokenizerJson, vocabularyPackage } from "../test/peers/vocab/
 
 const BYTES_PER_MEGABYTE = 1_000_000;
 const RUNS = 5;
-// Where npm runs scripts: this file itself is compiled into build/.
+// The folder in which npm runs scripts: this file itself is compiled into build/.
 const root = pathToFileURL(`${process.cwd()}/`);
 
 interface Subject {

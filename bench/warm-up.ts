@@ -1,8 +1,9 @@
-// What the first requests of a server wait for: `npm run bench -- warm-up FILE [backend] [rounds] [package]`. Every figure
-// is from a process of its own that has just become ready; the first start compiles its kernels into an empty cache. `package` is a folder with another build of this package, to compare with. Figures: start to ready without
-// and with cached kernels, the first token of a 20-token prompt, the longest gap between two tokens of a stream while
-// clients go from 1 to 64 and back, the first prompt of 4,096 tokens, and start to first token of a request that is sent
-// as soon as the port is open.
+// What the first requests of a server wait for: `npm run bench -- warm-up FILE [backend] [rounds] [package]`. Every
+// figure is from a process that has just become ready; the first start compiles its kernels into an empty cache.
+// `package` is a folder with another build of this package to compare with. Figures: start to ready without and with
+// cached kernels, the first token of a 20-token prompt, the longest gap between two tokens of a stream while clients go
+// from 1 to 64 and back, the first prompt of 4,096 tokens, and start to first token of a request that is sent as soon
+// as the port is open.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +23,7 @@ const HOLD_MS = 1500;
 const STREAM_TOKENS = 4000;
 const READY_TIMEOUT_MS = 300_000;
 const LOOK_MS = 5;
-/** Every vocabulary of a published model has so many ordinary tokens. */
+/** The vocabulary of every published model has at least this many ordinary tokens. */
 const ORDINARY_TOKENS = 3_900;
 const TOKEN_STRIDE = 97;
 
@@ -70,7 +71,7 @@ async function firstStart(start: () => Promise<ServerProcess>): Promise<void> {
   console.log(
     `    then first token ${firstMs.toFixed(0)} ms, longest gap ${gapMs.toFixed(0)} ms (${worst.join("; ")}), first long prompt ${rate.toFixed(0)} tokens/s`,
   );
-  // What is still compiled in the background of a server that does not wait for it.
+  // Waits for background compilation in a server that is ready before it.
   await quiet(server);
 }
 
@@ -138,7 +139,7 @@ async function startServer(folder: string, path: string, backend: string, cache:
   return { url, startMs, child, [Symbol.asyncDispose]: stop };
 }
 
-/** Both counted from the start: the model is loaded, and `/health` says that the server is ready. */
+/** Both counted from the start: the model is loaded, and `/health` reports that the server is ready. */
 async function becameReady({
   url,
   startMs,
@@ -154,11 +155,11 @@ async function becameReady({
     if (loadedMs === undefined && models.data[0].state === "loaded") loadedMs = performance.now() - startMs;
     await pause(LOOK_MS);
   }
-  // A server that calls itself ready before its model is loaded is ready then.
+  // A server that reports ready before its model is loaded counts as ready when it is loaded.
   return { loadedMs, readyMs: Math.max(loadedMs, readyMs) };
 }
 
-/** Until the server's process has had nothing to do for a second. */
+/** Waits until the server's process has been idle for a second. */
 async function quiet(server: ServerProcess): Promise<void> {
   const { pid } = server.child;
   if (pid === undefined || process.platform !== "linux") return;
@@ -183,7 +184,9 @@ interface Ramp {
   readonly worst: readonly string[];
 }
 
-/** Clients come one after the other and leave in the same way; each notes the longest time between two of its tokens. */
+/**
+ * Clients start one after the other and stop in the same way; each records the longest time between two of its tokens.
+ */
 async function ramp(server: ServerProcess): Promise<Ramp> {
   const gaps: { readonly gapMs: number; readonly clients: number; readonly atMs: number }[] = [];
   const startMs = performance.now();

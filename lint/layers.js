@@ -1,5 +1,5 @@
-// The import order of ARCHITECTURE.md as data, and the one function that judges an import by it.
-// A part is a folder or file directly under src/ (`gguf`, `errors`), or one level deeper inside backends/.
+// The import order of ARCHITECTURE.md as data, and the function that checks an import against it. A part is a folder or
+// file directly under src/ (`gguf`, `errors`), or one level deeper inside backends/.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -31,8 +31,8 @@ export const LAYERS = [
 ];
 
 /**
- * The order inside a part that has rooms, lowest first: folders or files, relative to the part. What is not named stands
- * above all of them.
+ * The order inside a part that has rooms, lowest first: folders or files, relative to the part. Files that are not
+ * named are above all of them.
  */
 export const ROOMS = {
   "backends/gpu": [
@@ -66,10 +66,10 @@ export const ROOMS = {
   server: [["http"], ["schema"], ["completion"], ["routes"]],
 };
 
-/** Rooms of one group that must not know each other. */
+/** Rooms of one group that must not import each other. */
 const ROOM_STRANGERS = [["drivers/hip", "drivers/cuda"]];
 
-/** Pairs inside one group that must not know each other, whichever of the two imports. */
+/** Parts of one group that must not import each other. */
 const STRANGERS = [
   ["backends", "loader"],
   ["backends", "architectures"],
@@ -86,7 +86,7 @@ const STRANGERS = [
   ["chat", "grammar"],
 ];
 
-/** Folders that hold one backend each; everyone else reaches them through the registry. */
+/** Folders that contain one backend each; all other code reaches them through the registry. */
 const CONCRETE_BACKENDS = new Set(["backends/reference", "backends/cpu", "backends/gpu"]);
 const BACKEND_REGISTRY = "src/backends/registry.ts";
 /** The one import that leaves src/: types of the native bindings, through the one file that re-exports them. */
@@ -95,13 +95,13 @@ const NATIVE_BINDINGS = { from: "src/backends/cpu/native-bindings.ts", to: "nati
 /** What the command line may know of the server: the entry point that users of the package have. */
 const SERVER_ENTRY = "src/server/index.ts";
 
-/** Values of `general.architecture` that no descriptor has, and that somebody may be tempted to decide by. */
+/** Values of `general.architecture` without a descriptor that code might be tempted to compare with. */
 const OTHER_ARCHITECTURES =
   `llama4 mistral mistral3 mixtral qwen qwen2moe qwen3moe glm4moe chatglm gemma gemma2 gemma3 phi2
   phi3 phimoe gpt2 gptj gptneox gpt-oss falcon starcoder starcoder2 refact mpt bloom baichuan internlm2 command-r cohere2
   deepseek deepseek2 olmo olmo2 granite stablelm minicpm smollm3 mamba exaone`.split(/\s+/);
 
-/** The words that only src/architectures may decide by: a new descriptor's name is read from its file. */
+/** The names that only src/architectures may compare with: a new descriptor's name is read from its file. */
 export const ARCHITECTURE_NAMES = new Set([...describedArchitectures(), ...OTHER_ARCHITECTURES]);
 
 function describedArchitectures() {
@@ -113,7 +113,7 @@ function describedArchitectures() {
     );
 }
 
-/** A test, or what only tests use: it may import anything, and nothing that ships may import it. */
+/** A test, or a file that only tests use: it may import anything, and no shipped file may import it. */
 export function isTestFile(path) {
   return path.endsWith(".test.ts") || /(^|\/)testing\//.test(path);
 }
@@ -133,7 +133,7 @@ export function partOf(path) {
     .replace(/\.[cm]?[jt]s$/, "");
 }
 
-/** `backends/cpu` and `backends/registry` stand where `backends` stands; the contract has a place of its own. */
+/** `backends/cpu` and `backends/registry` are in the layer of `backends`; the contract has a layer of its own. */
 function placeOf(part) {
   return part.startsWith("backends/") && part !== "backends/contract" ? "backends" : part;
 }
@@ -183,7 +183,7 @@ export function judgeImport(fromPath, toPath, { dynamic }) {
     return `${to} is one concrete backend; only backends/registry names it, by dynamic import()`;
   }
   if (levelOf(to) > levelOf(from))
-    return `${from} may not import ${to}, which stands above it; see LAYERS in lint/layers.js`;
+    return `${from} may not import ${to}, which is above it; see LAYERS in lint/layers.js`;
   const pair = new Set([placeOf(from), placeOf(to)]);
   if (STRANGERS.some((strangers) => strangers.every((part) => pair.has(part)))) {
     return `${from} and ${to} must not know each other; move what they share below both`;

@@ -1,5 +1,5 @@
-// The house rules oxlint does not have: import-order, koffi-in-ffi and architecture-names.
-// The order itself is data in layers.js; here is only how an import or a comparison is found in a file.
+// The lint rules that oxlint does not have: import-order, koffi-in-ffi and architecture-names. The order itself is data
+// in layers.js; this file finds imports and comparisons in a source file.
 
 import { existsSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
@@ -7,7 +7,7 @@ import { ARCHITECTURE_NAMES, isTestFile, judgeImport, partOf } from "./layers.js
 
 const rootByFolder = new Map();
 
-/** The nearest folder with a package.json, so that the rules hold from whichever folder the linter is started. */
+/** The nearest folder with a package.json, so that the rules work from whichever folder the linter is started. */
 function rootOf(folder) {
   const known = rootByFolder.get(folder);
   if (known !== undefined) return known;
@@ -23,14 +23,14 @@ function pathsOf(context) {
   return { path: toRepository(context.filename), toRepository };
 }
 
-/** The text of a string or a template without holes; undefined for anything computed. */
+/** The text of a string or a template without expressions; undefined for anything computed. */
 function textOf(node) {
   if (node?.type === "Literal" && typeof node.value === "string") return node.value;
   if (node?.type === "TemplateLiteral" && node.expressions.length === 0) return node.quasis[0].value.cooked;
   return undefined;
 }
 
-/** Visits every way a file can name another: import, export from, import(), import types, require(). */
+/** Visits every way in which a file can name another: import, export from, import(), import types, require(). */
 function visitImports(visit) {
   const declaration = (node) => {
     if (node.source) visit(node, textOf(node.source), "static");
@@ -62,7 +62,7 @@ const importOrder = {
         context.report({ node, message: "a computed path escapes the import order; write the path out" });
         return;
       }
-      // The package's own name is its door, src/index.ts.
+      // The package's own name resolves to its entry point, src/index.ts.
       const own = specifier === "rocmforge" || specifier.startsWith("rocmforge/");
       if (!own && !specifier.startsWith(".")) return;
       const target = own
@@ -98,7 +98,8 @@ const architectureNames = {
     const { path } = pathsOf(context);
     const part = partOf(path);
     if (part === undefined || part === "architectures" || isTestFile(path)) return {};
-    // In a tokenizer "llama" and "qwen2" name vocabularies too; there only an architecture's own variable gives it away.
+    // In a tokenizer "llama" and "qwen2" also name vocabularies; there only a variable named after the architecture is
+    // refused.
     const decidesBy = (other) => part !== "tokenizer" || /arch/i.test(context.sourceCode.getText(other));
     const judge = (node, literal, other) => {
       const name = textOf(literal);

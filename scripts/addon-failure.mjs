@@ -1,20 +1,20 @@
-// Why a build of the native addon failed, told from what the tools said: one reason and what to do about it.
-// `kind` parts machines without the tools ("tools": nothing is wrong with the sources) from sources that do not compile.
+// Explains why a build of the native addon failed, from the tools' output: one reason and what to do about it. `kind`
+// distinguishes missing tools ("tools": nothing is wrong with the sources) from sources that do not compile.
 
 const AGAIN = "then run `rocmforge doctor --build`";
 const TOOLS = "install Python 3, make and a C++17 compiler (on Debian: `apt-get install python3 make g++`)";
 const TAIL_LINES = 30;
 
 /**
- * An error in our own code, which may quote any word below. A header that is not installed is the machine's fault, and
- * so is a disk that is full while the compiler writes.
+ * An error in the addon's own code, which may quote any word below. A header that is not installed is a problem of the
+ * machine, and so is a disk that is full while the compiler writes.
  */
 const SOURCE_ERROR = /\.(?:cpp|h):\d+(?::\d+)?: (?:fatal )?error: (?!.*(?:napi|node_api)\.h|error writing to )/m;
 
 /** Lines that only quote or comment: source text beside its number, notes, warnings. */
 const ASIDE = /^\s*\d*\s*\||: (?:note|warning): /;
 
-/** The first pattern that fits speaks. */
+/** The first matching pattern counts. */
 const CAUSES = [
   {
     pattern: /^node-gyp was not found/m,

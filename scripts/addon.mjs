@@ -1,7 +1,6 @@
-// Builds the native addon of native/cpu with npm's own node-gyp, once for each state of its sources.
-// Invariants: needs nothing but Node, since it also runs where the package is installed; one build at a time; a build
-// that fails leaves no addon of other sources behind and writes down why (native/cpu/build-failure.json), for the loader
-// to tell.
+// Builds the native addon of native/cpu with npm's own node-gyp, once for each state of its sources. Invariants: needs
+// nothing but Node, since it also runs where the package is installed; one build at a time; a failed build leaves no
+// addon of other sources behind and records the reason (native/cpu/build-failure.json), which the loader reports.
 
 import { createHash } from "node:crypto";
 import {
@@ -26,7 +25,7 @@ export const PACKAGE = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(PACKAGE, "native", "cpu");
 const ADDON_NAME = "rocmforge_cpu.node";
 export const BUILT_ADDON = join(FOLDER, "build", "Release", ADDON_NAME);
-/** Beside the addon in build/Release and in prebuilds/: the hash of the sources it was made of. */
+/** The hash of the sources, stored beside the addon in build/Release and in prebuilds/. */
 export const STAMP_NAME = "sources.sha256";
 export const PREBUILT_ADDON = join(PACKAGE, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME);
 const FAILURE = join(FOLDER, "build-failure.json");
@@ -57,7 +56,7 @@ export function addonSourceHash() {
   return hash.digest("hex");
 }
 
-/** Whether there is anything to build: a package or checkout without the sources has no addon. */
+/** Whether the addon's sources are present: a package or checkout without them has no addon. */
 export function hasAddonSources() {
   return existsSync(join(FOLDER, "binding.gyp")) && SOURCE_FOLDERS.every((folder) => existsSync(join(FOLDER, folder)));
 }
@@ -66,7 +65,7 @@ function isMadeOf(addon, hash) {
   return existsSync(addon) && readIfThere(join(dirname(addon), STAMP_NAME)) === hash;
 }
 
-/** In a process of its own, because an addon that does not fit this machine may end the process that loads it. */
+/** Runs in a separate process, because an addon that does not fit this machine may crash the process that loads it. */
 async function loads(addon) {
   const { exitCode } = await runProgram(process.execPath, ["-e", "require(process.argv[1])", addon]);
   return exitCode === 0;
@@ -79,13 +78,16 @@ async function fittingAddon(hash) {
   return undefined;
 }
 
-/** The addon made of these sources that loads here and that the loader takes: an old build would come before a prebuilt one. */
+/**
+ * The addon built from these sources that loads here and that the loader prefers: an old build would come before a
+ * prebuilt one.
+ */
 export async function findAddon(hash = addonSourceHash()) {
   const addon = await fittingAddon(hash);
   return addon === PREBUILT_ADDON && existsSync(BUILT_ADDON) ? undefined : addon;
 }
 
-/** npm hands its scripts the path; outside of npm it is found beside the npm that is on the PATH or beside Node. */
+/** npm passes the path to its scripts; outside of npm it is searched for beside the npm on the PATH or beside Node. */
 function nodeGyp() {
   const given = process.env["npm_config_node_gyp"];
   if (given !== undefined && existsSync(given)) return given;
@@ -105,7 +107,7 @@ function nodeGyp() {
   return undefined;
 }
 
-/** Headers that came with this Node, so that none are downloaded. */
+/** The headers that came with this Node, so that none are downloaded. */
 function headerFlags() {
   const folders = [process.env["npm_config_nodedir"], dirname(dirname(process.execPath))].filter(
     (folder) => folder !== undefined,
@@ -126,7 +128,7 @@ export async function buildAddon({ anew = false } = {}) {
     return await withBuildLock(LOCK, { limitMs: LOCK_LIMIT_MS }, async () => {
       const found = anew ? undefined : await fittingAddon(hash);
       if (found !== undefined) {
-        // The loader would take an old build before the one that came with the package.
+        // The loader would prefer an old build to the one that came with the package.
         if (found !== BUILT_ADDON) rmSync(BUILT_ADDON, { force: true });
         rmSync(FAILURE, { force: true });
         return { addon: found };
@@ -142,7 +144,7 @@ export async function buildAddon({ anew = false } = {}) {
 async function compile(hash, anew) {
   const kept = anew && isMadeOf(BUILT_ADDON, hash) && (await loads(BUILT_ADDON));
   if (kept) move(BUILT_ADDON, KEPT_ADDON);
-  // A build that is cut short must not pass for one of the sources before it.
+  // An interrupted build must not be taken for one of the earlier sources.
   const stamp = join(dirname(BUILT_ADDON), STAMP_NAME);
   rmSync(stamp, { force: true });
   const restore = () => {
@@ -190,7 +192,7 @@ async function runBuild(anew) {
   return output === undefined ? undefined : explainBuild(output);
 }
 
-/** What went wrong, in the words of the tool that failed; undefined when the addon is there and loads. */
+/** The error in the words of the tool that failed; undefined if the addon is built and loads. */
 async function runAll(gyp, commands, options) {
   for (const command of commands) {
     const { exitCode, output, timedOut } = await runProgram(process.execPath, [gyp, command, ...options], {
@@ -203,7 +205,7 @@ async function runAll(gyp, commands, options) {
   return (await loads(BUILT_ADDON)) ? undefined : "error: the addon was built but does not load";
 }
 
-/** What the failure of an earlier build left for others to read. */
+/** The recorded failure of an earlier build. */
 export function recordedFailure() {
   try {
     return JSON.parse(readFileSync(FAILURE, "utf8"));

@@ -1,4 +1,5 @@
-// `npm run bench:peers`: installs what bench/ compares with, apart from the package, and runs the comparison.
+// `npm run bench:peers`: installs the engines that bench/ compares with, apart from the package, and runs the
+// comparison.
 
 import { join } from "node:path";
 import { ROOT } from "./bootstrap.mjs";

@@ -1,5 +1,5 @@
-// `npm run bench -- NAME [args]`: compiles bench/ with the sources and calls `run(args)` of bench/NAME.ts.
-// Without a name it lists what is there.
+// `npm run bench -- NAME [args]`: compiles bench/ with the sources and calls `run(args)` of bench/NAME.ts. Without a
+// name it lists the benchmarks.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

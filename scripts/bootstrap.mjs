@@ -1,6 +1,6 @@
-// Brings a clone to where its scripts can run: the right Node, packages installed, dist/ and the native addon built.
-// Invariants: does nothing that is already done; a failed build leaves the old dist/ as it was; a machine that cannot
-// build the addon is told so and goes on without it.
+// Prepares a clone for its scripts: the right Node, packages installed, dist/ and the native addon built. Invariants:
+// does nothing that is already done; a failed build keeps the old dist/; a machine that cannot build the addon gets a
+// message and continues without it.
 
 import { createHash } from "node:crypto";
 import {
@@ -23,7 +23,7 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export const COMMAND_LINE = join(ROOT, "dist", "cli", "main.js");
 
 const OLDEST_NODE = [20, 19];
-/** In the checkout and not in node_modules: that may be shared by several checkouts, each with its own dist/. */
+/** In the checkout and not in node_modules, which several checkouts may share, each with its own dist/. */
 const CACHE = join(ROOT, ".cache");
 const BUILD_STAMP = join(CACHE, "build-stamp");
 
@@ -35,7 +35,7 @@ export function checkNode(version = process.versions.node) {
   );
 }
 
-/** Everything the build reads, by content: a checkout or a copy touches times without changing anything. */
+/** Everything the build reads, by content: a checkout or a copy changes times without changing anything. */
 function sourceHash() {
   const hash = createHash("sha256");
   const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
@@ -58,7 +58,7 @@ function isBuilt(hash) {
   return readFileSync(BUILD_STAMP, "utf8") === hash;
 }
 
-/** Removes what builds that were killed have left; a build still running is recognised by its process id. */
+/** Removes leftovers of builds that were killed; a running build is recognised by its process id. */
 function removeLeftovers() {
   for (const name of readdirSync(CACHE)) {
     const pid = /^dist-(?:new|old)-(\d+)$/.exec(name)?.[1];
@@ -67,7 +67,7 @@ function removeLeftovers() {
   }
 }
 
-/** Compiles into a folder of its own and swaps it in only when it is whole. */
+/** Compiles into a temporary folder and swaps it in only when it is complete. */
 export async function build() {
   mkdirSync(CACHE, { recursive: true });
   removeLeftovers();
@@ -125,7 +125,7 @@ async function ensureAddon({ persistent }) {
   return failure.kind === "sources" ? "broken sources" : "no tools";
 }
 
-/** What became of the addon is returned, for those to whom broken sources are a failure. */
+/** Returns the state of the addon, for callers to which broken sources are a failure. */
 export async function bootstrap({ persistent = false } = {}) {
   await ensureInstalled();
   const addon = await ensureAddon({ persistent });

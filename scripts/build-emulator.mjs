@@ -19,7 +19,7 @@ const COMPILE_LIMIT_MS = 5 * 60_000;
 /** Longer than any build: some dozen files, each ended after COMPILE_LIMIT_MS. */
 const LOCK_LIMIT_MS = 12 * COMPILE_LIMIT_MS;
 const JOBS = 2;
-/** Of earlier states of the sources; checkouts that go back and forth find theirs again. */
+/** How many builds of earlier sources are kept, for checkouts that switch back and forth. */
 const KEPT_BUILDS = 4;
 export const CANNOT_BUILD = 3;
 
@@ -33,7 +33,7 @@ const OPTIONS = [
   "-Wall",
   "-Wextra",
 ];
-// The jump out of a signal handler leaves one stack for another, which the checked one takes for an attack.
+// Jumping out of a signal handler switches stacks, which the checked version takes for an attack.
 const UNCHECKED = ["-U_FORTIFY_SOURCE"];
 
 async function findCompiler() {

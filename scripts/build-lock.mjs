@@ -1,4 +1,4 @@
-// One build of a folder at a time, among processes: a lock is a file that holds the id of the process that builds.
+// Allows one build of a folder at a time, across processes: a lock is a file with the id of the process that builds.
 // Invariant: needs nothing but Node, since it also runs where the package is installed.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ export async function withBuildLock(path, { limitMs }, work) {
       if (holder !== undefined) breakLock(path, holder);
       continue;
     }
-    // The number of a build that was killed may be another program's by now, which only a person can tell.
+    // The process id of a killed build may belong to another program by now, which only the user can know.
     if (performance.now() - start > limitMs)
       throw Object.assign(new Error(`${path} is held by process ${holder}`), { code: "EBUSY" });
     await new Promise((resolve) => {
@@ -43,7 +43,7 @@ export function readIfThere(path) {
   }
 }
 
-/** Links a file that already holds our id, so that nobody ever reads a lock without one. */
+/** Links a file that already contains our id, so that a lock is never read without one. */
 function take(path) {
   const own = `${path}.${process.pid}`;
   try {
@@ -58,13 +58,13 @@ function take(path) {
   }
 }
 
-/** We hold none ourselves where this is asked: our own id was that of a build which is gone. */
+/** This process holds no lock here: a lock with our own id is from an earlier process with the same id. */
 function isHeld(holder) {
   const pid = Number(holder);
   return Number.isInteger(pid) && pid > 0 && pid !== process.pid && isRunning(pid);
 }
 
-/** Removes the lock of a process that is gone, and puts it back if another has meanwhile taken it. */
+/** Removes the lock of a process that has ended, and restores it if another process has taken it meanwhile. */
 function breakLock(path, holder) {
   const aside = `${path}.${process.pid}`;
   try {

@@ -1,4 +1,4 @@
-// `npm run build` and npm's prepack: writes dist/ anew, installing what that takes first.
+// `npm run build` and npm's prepack: rebuilds dist/, after installing the packages that it needs.
 
 import { build, ensureInstalled } from "./bootstrap.mjs";
 import { main } from "./tool.mjs";

@@ -1,5 +1,5 @@
-// `npm run demo`: from a fresh clone to a story on stdout. Options after `--` go to `rocmforge generate`
-// and take the place of the ones below.
+// `npm run demo`: from a fresh clone to a story on stdout. Options after `--` are passed to `rocmforge generate` and
+// replace the ones below.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const DEFAULTS = [
   { names: ["-m", "--model"], value: join(ROOT, "models", "fable-10m-Q4_K_M.gguf") },
   { names: ["-p", "--prompt", "-f", "--file"], value: "Once upon a time there was a king who had three daughters." },
   { names: ["-n", "--tokens"], value: "200" },
-  // A fixed seed, so that a second run tells the same story.
+  // A fixed seed, so that a second run writes the same story.
   { names: ["--seed"], value: "7" },
 ];
 

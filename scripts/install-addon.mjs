@@ -1,12 +1,12 @@
-// npm's `install` script, and `npm run addon` (with --anew): makes sure that the native addon is there.
-// An install never fails for want of it: everything but the `cpu` backend works without, and that one says why.
+// npm's `install` script, and `npm run addon` (with --anew): builds the native addon if necessary. An install never
+// fails without it: everything but the `cpu` backend works, and that backend explains why it does not.
 
 import { buildAddon, findAddon, hasAddonSources } from "./addon.mjs";
 import { main, say, ScriptError, step } from "./tool.mjs";
 
 await main(async (args) => {
   const anew = args.includes("--anew");
-  // Our own scripts install packages first and build afterwards, as a step that can be seen.
+  // Our own scripts install packages first and build afterwards, as a visible step.
   if (!anew && process.env["ROCMFORGE_ADDON"] === "later") return 0;
   if (!hasAddonSources()) {
     if (anew) throw new ScriptError("this package has no sources of the native addon (native/cpu)");

@@ -1,6 +1,6 @@
-// Installs a folder's npm packages when they are not the ones its package-lock.json names.
-// npm's own record of what it installed (node_modules/.package-lock.json, written last) is the stamp: it is
-// missing after an install that was cut short and differs as soon as the lockfile moves on.
+// Installs a folder's npm packages if they differ from its package-lock.json. npm's own record of what it installed
+// (node_modules/.package-lock.json, written last) is the stamp: it is missing after an interrupted install and differs
+// as soon as the lockfile changes.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -14,7 +14,7 @@ function readJson(path) {
   }
 }
 
-/** Whether node_modules holds what the lockfile names: same versions, nothing required missing. */
+/** Whether node_modules matches the lockfile: the same versions, nothing required missing. */
 export function isInstalled(folder) {
   const recordPath = join(folder, "node_modules", ".package-lock.json");
   const installed = readJson(recordPath)?.packages;
@@ -24,7 +24,7 @@ export function isInstalled(folder) {
   return Object.entries(wanted).every(([path, entry]) => {
     if (path === "") return true;
     const found = installed[path];
-    // Optional packages are mostly other platforms' binaries; npm leaves those out.
+    // Optional packages are mostly other platforms' binaries, which npm does not install.
     if (found === undefined) return entry.optional === true || entry.devOptional === true || entry.peer === true;
     return found.version === entry.version && existsSync(join(folder, path));
   });
@@ -47,7 +47,7 @@ export function listsEveryOptional(lock) {
   );
 }
 
-/** The npm command that installs what the lockfile says without writing to it. */
+/** The npm command that installs what the lockfile lists without writing to it. */
 function verbFor(folder) {
   const lock = readJson(join(folder, "package-lock.json"));
   if (lock?.packages === undefined) return ["install", "--no-package-lock"];
@@ -56,25 +56,25 @@ function verbFor(folder) {
 
 function npmCommand() {
   const running = process.env["npm_execpath"];
-  // Under yarn or pnpm the variable names their program, which knows no `ci`.
+  // Under yarn or pnpm the variable names their program, which has no `ci`.
   if (running !== undefined && basename(running).startsWith("npm") && existsSync(running))
     return [process.execPath, [running]];
   return [process.platform === "win32" ? "npm.cmd" : "npm", []];
 }
 
 /**
- * The environment without what an outer `npm pack --dry-run`, `npm install -g .` or `--omit=dev` set for
- * itself: inherited, it would make the inner install do nothing or install elsewhere.
+ * The environment without the settings of an outer `npm pack --dry-run`, `npm install -g .` or `--omit=dev`: inherited,
+ * they would make the inner install do nothing or install to another folder.
  */
 function innerEnvironment() {
   const outerOnly =
     /^npm_config_(dry_run|global|location|omit|include|only|production|also|json|prefix|local_prefix|workspaces?|ignore_scripts|package_lock_only)$/i;
   const kept = Object.entries(process.env).filter(([name]) => !outerOnly.test(name));
-  // The addon is a step of its own afterwards.
+  // The addon is built as a separate step afterwards.
   return { ...Object.fromEntries(kept), ROCMFORGE_ADDON: "later" };
 }
 
-/** Installs `folder` unless it is installed; says so in one line. */
+/** Installs `folder` if necessary, and says so in one line. */
 export async function install(folder, what) {
   if (isInstalled(folder)) return;
   const [command, prefix] = npmCommand();

@@ -12,7 +12,7 @@ import { isRunning, runProgram, ScriptError } from "./tool.mjs";
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export const NATIVE = join(ROOT, "native", "cpu");
 const CACHE = join(ROOT, ".cache", "native-test");
-/** A program that hangs is ended. */
+/** The time after which a hanging program is ended. */
 const RUN_LIMIT_MS = 5 * 60_000;
 /** The longest takes a quarter of this on a busy machine. */
 const EMULATED_RUN_LIMIT_MS = 20 * 60_000;
@@ -65,7 +65,7 @@ export const TARGETS = {
   },
 };
 
-/** Sources under test/ by what they are: programs have a `main`, helpers are linked to those that need them. */
+/** Sources under test/ by kind: programs have a `main`, helpers are linked to the programs that need them. */
 function testSources() {
   const folder = join(NATIVE, "test");
   const names = existsSync(folder)
@@ -80,7 +80,7 @@ export function nativeTestNames() {
   return testSources().programs.map((name) => name.slice(0, -".cpp".length));
 }
 
-/** What a target needs and this machine lacks; undefined when it can go ahead. */
+/** The tool that a target needs and this machine lacks; undefined if there is none. */
 export async function missingTool(target) {
   const { compiler, runner } = TARGETS[target];
   for (const program of [compiler, ...runner.slice(0, 1)]) {
@@ -129,7 +129,7 @@ function unitsOf(target) {
   ];
 }
 
-/** Code that runs everywhere and is told which kernels there are. */
+/** Code that runs on every instruction set and is told by defines which kernels exist. */
 function plainUnit(target, path) {
   return {
     source: join(NATIVE, path),
@@ -146,7 +146,7 @@ class Compilation {
     mkdirSync(this.folder, { recursive: true });
   }
 
-  /** The finished file for this key, made by `make(temporaryPath)` if it is not there; whole or not at all. */
+  /** The file for this key, built by `make(temporaryPath)` if it does not exist; complete or absent. */
   async cached(key, extension, make) {
     const path = join(this.folder, `${key}${extension}`);
     this.used.add(basename(path));
@@ -171,7 +171,7 @@ class Compilation {
     );
   }
 
-  /** An archive, so that a test's own stand-in for a unit takes its place. */
+  /** An archive, so that a test's own replacement of a unit takes precedence. */
   async archive(objects) {
     return await this.cached(keyOf(objects), ".a", (path) =>
       this.tool(TARGETS[this.target].archiver, ["rcs", path, ...objects], "the archive of kernels"),
@@ -194,7 +194,7 @@ class Compilation {
       });
   }
 
-  /** Keeps the cache at what the sources of today need, and at what others are writing now. */
+  /** Removes cache entries that neither today's sources nor a running build need. */
   removeUnused() {
     for (const name of readdirSync(this.folder)) {
       const writer = /-(\d+)$/.exec(name)?.[1];
@@ -204,7 +204,7 @@ class Compilation {
   }
 }
 
-/** Runs `work` over the items with a few at a time, and ends with the first failure. */
+/** Runs `work` over the items, a few at a time, and ends with the first failure. */
 async function inParallel(items, limit, work) {
   const results = [];
   let next = 0;
@@ -229,7 +229,7 @@ export async function buildNativeTests(target, names = nativeTestNames()) {
   const compilation = new Compilation(target, version);
   const units = unitsOf(target);
   const jobs = availableParallelism();
-  // The largest first: kernels come before the engine.
+  // The largest first: kernels before the engine.
   const objects = await inParallel(
     [...units, ...names.map((name) => plainUnit(target, join("test", `${name}.cpp`)))],
     jobs,
@@ -253,9 +253,8 @@ export async function runNativeTest(target, name, program) {
 }
 
 /**
- * What each kernel unit shows to the linker. An inline function among it would be shared between instruction sets: the
- * linker keeps one copy, and a machine without AVX-512 might be handed that one.
- * @returns {Promise<ReadonlyMap<string, readonly string[]>>} by unit
+ * The symbols that each kernel unit exports to the linker. An inline function among them would be shared between
+ * instruction sets: the linker keeps one copy, and a machine without AVX-512 might run that one.
  */
 export async function kernelSymbols(target) {
   const { output: version } = await runProgram(TARGETS[target].compiler, ["--version"]);

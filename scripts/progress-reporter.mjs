@@ -1,5 +1,6 @@
-// A vitest reporter that keeps one small file up to date: when something last began or ended, what runs now, and at the end
-// which tests were skipped. `scripts/test.mjs` tells by it a slow machine from a test that hangs, and lists the skips.
+// A vitest reporter that keeps one small file up to date: when a test last began or ended, which tests are running, and
+// at the end which were skipped. By it `scripts/test.mjs` distinguishes a slow machine from a hanging test, and lists
+// the skips.
 
 import { renameSync, writeFileSync } from "node:fs";
 
@@ -44,7 +45,7 @@ export default class ProgressReporter {
     this.#write();
   }
 
-  /** Under another name first, so that nobody reads half of it. */
+  /** Writes under a temporary name first, so that a reader never sees half of it. */
   #write(skipped) {
     if (this.#path === undefined) return;
     const unfinished = `${this.#path}.new`;

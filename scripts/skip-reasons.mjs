@@ -1,7 +1,7 @@
-// Why tests were skipped, for the summary: a test says it by `context.skip(reason)`, or in parentheses at the end of its
-// title or of a group's.
+// Why tests were skipped, for the summary: a test states the reason in `context.skip(reason)`, or in parentheses at the
+// end of its title or of a group's title.
 
-/** The innermost parentheses may have some of their own. */
+/** The reason itself may contain parentheses. */
 const REASON = /\((?<reason>(?:[^()]|\([^()]*\))+)\)$/;
 const SHOWN_FILES = 3;
 const NONE = "no reason given";
@@ -9,7 +9,7 @@ const NONE = "no reason given";
 /** @param {{ titles: readonly string[], note?: string }} test titles from the test's own to the outermost group's */
 function reasonOf({ titles, note }) {
   const remarks = titles.flatMap((title) => REASON.exec(title)?.groups.reason ?? []);
-  // Other titles may end in parentheses, too; a reason says that it is one.
+  // Other titles may end in parentheses, too; a reason begins with "skipped" or "needs".
   const said = note ?? remarks.find((remark) => /^(?:skipped|needs)\b/.test(remark)) ?? remarks[0];
   return said === undefined ? NONE : said.replace(/^skipped: */, "");
 }

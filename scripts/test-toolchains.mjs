@@ -1,6 +1,7 @@
-// `npm run test:toolchains [-- --quick | --all]`: every kernel by real compilers, for cards that are not here, and the real
-// HIP runtime without a card. Installs Debian's packages for it where it may; what is missing is skipped with the reason.
-// Ends with a table: toolchain, target, modules, failures, spills. A compile error fails; a spill does not.
+// `npm run test:toolchains [-- --quick | --all]`: compiles every kernel with real compilers, for cards that are not
+// present, and tests the real HIP runtime without a card. Installs Debian packages for it if it may; missing tools are
+// skipped with the reason. Ends with a table: toolchain, target, modules, failures, spills. A compile error fails; a
+// spill does not.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,7 +11,7 @@ import { bootstrap, ROOT } from "./bootstrap.mjs";
 import { countResults } from "./test-count.mjs";
 import { main, runProgram, say, ScriptError, seconds, step } from "./tool.mjs";
 
-/** Twice what two busy cores need from cold. */
+/** Twice what two busy cores need with an empty cache. */
 const GUARD_MS = { quick: 60 * 60_000, usual: 120 * 60_000, all: 12 * 60 * 60_000 };
 const INSTALL_LIMIT_MS = 600_000;
 const SHOWN_SPILLS = 20;
@@ -19,7 +20,10 @@ const runs = (command) => spawnSync(command, ["--version"]).status === 0;
 const hasClang = (version) => runs(`clang-${version}`) && runs(`ld.lld-${version}`);
 const hasLibrary = (name) => spawnSync("ldconfig", ["-p"], { encoding: "utf8" }).stdout?.includes(name) === true;
 
-/** Wanted in this order; the first choice that can be had will do. 22 compiles gfx11 code rightly that 19 does not. */
+/**
+ * In order of preference; the first available choice is used. Version 22 compiles gfx11 code correctly that 19 does
+ * not.
+ */
 const WANTED = [
   {
     what: "HIP's runtime and compiler",
@@ -43,7 +47,7 @@ const WANTED = [
   },
 ];
 
-/** Nobody's own machine is changed unasked. */
+/** A developer's own machine is not changed without permission. */
 function whyNotInstall() {
   if (process.getuid?.() !== 0) return "only root can";
   if (spawnSync("apt-get", ["--version"]).status !== 0) return "there is no apt-get";
@@ -70,7 +74,7 @@ async function installToolchains() {
         );
       continue;
     }
-    // A fresh image knows no packages until it has asked, and an old one not the newest.
+    // A new image has no package lists, and an old one not the newest.
     if (!isUpdated) await step("asking for Debian's packages (apt-get update)", () => aptGet(["update"]));
     isUpdated = true;
     for (const { packages, isThere } of choices) {
@@ -150,7 +154,7 @@ function worst(spilling) {
   return first === undefined ? "none" : `${first.stackBytes} bytes in ${first.kernel}`;
 }
 
-/** One row for each toolchain and target, what was skipped below, then the kernels that spill most. */
+/** One row for each toolchain and target, then what was skipped, then the kernels that spill most. */
 function summary(lines) {
   const groups = groupBy(lines);
   const rows = [["toolchain", "target", "modules", "of", "compiled now", "failures", "spilling kernels", "worst"]];
@@ -191,7 +195,7 @@ function summary(lines) {
   ].join("\n");
 }
 
-/** Of every kernel on every target, the worst first. */
+/** The spills of every kernel on every target, the worst first. */
 function worstOfEach(spills) {
   const worstFirst = spills.toSorted((left, right) => right.stackBytes - left.stackBytes);
   const kept = new Map();

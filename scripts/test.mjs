@@ -1,7 +1,6 @@
-// `npm test` and, with --full, `npm run test:full`: install, build, lint, formatting, typecheck, tests, why some were skipped, one
-// closing count.
-// With arguments (`npm test -- src/gguf`) they go to vitest, and lint and typecheck are left out: that is the
-// quick run while working. The exit status is 0 only when everything that ran has passed.
+// `npm test` and, with --full, `npm run test:full`: install, build, lint, formatting, typecheck, tests, why some were
+// skipped, and a closing count. Arguments (`npm test -- src/gguf`) are passed to vitest, and lint and typecheck are
+// omitted: the quick run while working. The exit status is 0 only if everything that ran has passed.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,14 +14,14 @@ import { countResults } from "./test-count.mjs";
 import { main, runProgram, say, ScriptError, seconds, step } from "./tool.mjs";
 
 /**
- * A test that loops without yielding escapes vitest's own timeout. It is ended when no test has begun or ended for so long,
- * which is well above what vitest allows one test: a slow machine may take its time.
+ * A test that loops without yielding escapes vitest's own timeout. The run is ended if no test has begun or ended for
+ * this time, which is well above what vitest allows one test: a slow machine may take its time.
  */
 const STALL_MS = 10 * 60_000;
 const STALL_FULL_MS = 45 * 60_000;
 const SHOWN_RUNNING = 5;
 
-/** Packages only tests need: without them their tests skip, so a failed install is a warning. */
+/** Installs packages that only tests need: without them their tests are skipped, so a failed install is a warning. */
 async function installForTests(folder, what) {
   if (!existsSync(join(ROOT, folder, "package.json"))) return;
   try {
@@ -33,7 +32,7 @@ async function installForTests(folder, what) {
   }
 }
 
-/** Runs one check that is not a test; false when it failed, with all it said. */
+/** Runs one check that is not a test; false, after printing its output, if it failed. */
 async function check(what, args) {
   const { exitCode, output } = await step(what, () => runProgram(process.execPath, args, { cwd: ROOT }));
   if (exitCode === 0) return true;
@@ -50,12 +49,12 @@ function readProgress(path) {
   }
 }
 
-/** Another value whenever a test has begun or ended. */
+/** A value that changes whenever a test has begun or ended. */
 function progressMark(path) {
   return statSync(path, { bigint: true, throwIfNoEntry: false })?.mtimeNs ?? 0n;
 }
 
-/** Tests left out by a name pattern are no news. */
+/** Prints why tests were skipped, unless a name pattern excluded them. */
 function tellSkips(progress, args) {
   if (args.some((argument) => /^(?:-t|--testNamePattern)\b/.test(argument))) return;
   for (const line of skipReasons(progress.skipped ?? [])) say(line);
@@ -112,7 +111,7 @@ await main(async (args) => {
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
   if (full) await installForTests(join("test", "server", "clients"), "clients to try the server with");
 
-  // Without a compiler the tests of the addon skip; sources that do not compile are a failure.
+  // Without a compiler the tests of the addon are skipped; sources that do not compile are a failure.
   let failedChecks = addon === "broken sources" ? 1 : 0;
   if (vitestArgs.length === 0) {
     const oxlint = join(ROOT, "node_modules", "oxlint", "bin", "oxlint");

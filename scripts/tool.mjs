@@ -1,6 +1,6 @@
-// Runs the tools behind the npm scripts: one line on stderr for each, and one helpful sentence when one fails.
-// Invariant: needs nothing but Node, since it also runs on a clone where nothing is installed yet. Progress
-// goes to stderr, so that stdout holds only what was asked for (a story, a test count, `npm pack --json`).
+// Runs the tools behind the npm scripts: one line on stderr for each, and one helpful sentence if one fails. Invariant:
+// needs nothing but Node, since it also runs on a clone without installed packages. Progress goes to stderr, so that
+// stdout contains only the result (a story, a test count, `npm pack --json`).
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
@@ -9,7 +9,7 @@ const KEPT_OUTPUT_CHARACTERS = 200_000;
 const SHOWN_TAIL_LINES = 30;
 const FORWARDED_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-/** A failure that is already explained: its message is the sentence to print, `tail` what the tool said last. */
+/** A failure that is already explained: its message is the sentence to print, `tail` the last output of the tool. */
 export class ScriptError extends Error {
   constructor(sentence, { tail = "", exitCode = 1 } = {}) {
     super(sentence);
@@ -18,7 +18,7 @@ export class ScriptError extends Error {
   }
 }
 
-/** What went wrong, told from a tool's output; the first pattern that fits speaks. */
+/** Explanations of tool failures by their output; the first matching pattern counts. */
 const EXPLANATIONS = [
   [/ENOSPC|no space left/i, "the disk is full: free some space and run the same command again"],
   [
@@ -58,7 +58,7 @@ export function say(line) {
   process.stderr.write(`rocmforge: ${line}\n`);
 }
 
-/** Prints what is about to be done, does it, and ends the same line with how long it took. */
+/** Prints what is about to be done, does it, and completes the line with how long it took. */
 export async function step(what, work) {
   const start = performance.now();
   process.stderr.write(`rocmforge: ${what} … `);
@@ -81,7 +81,7 @@ export async function step(what, work) {
 export function runProgram(command, args, { cwd, env = process.env, show = false, timeoutMs, stall } = {}) {
   return new Promise((resolve, reject) => {
     const windows = process.platform === "win32";
-    // A group of its own, so that ending a runner also ends the workers it would leave spinning.
+    // A separate process group, so that ending a runner also ends its workers.
     const detached = (timeoutMs !== undefined || stall !== undefined) && !windows;
     // Windows starts npm.cmd only through a shell; every argument we pass is a plain word.
     const shell = windows && command.endsWith(".cmd");
@@ -133,7 +133,7 @@ export function runProgram(command, args, { cwd, env = process.env, show = false
   });
 }
 
-/** Time counts only while we are awake ourselves: a machine that was suspended has not stood still. */
+/** Calls `onStall` if there was no progress. Time while the machine was suspended does not count. */
 function watchProgress({ afterMs, progress }, onStall) {
   const intervalMs = Math.max(10, Math.min(1000, afterMs / 10));
   let [last, idleMs, lookedMs] = [progress(), 0, performance.now()];
@@ -175,7 +175,10 @@ export function runTool(what, command, args, { otherwise, ...options } = {}) {
   });
 }
 
-/** The body of every script: a ScriptError becomes a tail, a sentence and an exit status, anything else stays loud. */
+/**
+ * The body of every script: a ScriptError is printed as its tail, its sentence and an exit status, anything else with
+ * its stack.
+ */
 export async function main(work) {
   try {
     process.exitCode = (await work(process.argv.slice(2))) ?? 0;

@@ -1,11 +1,11 @@
-// The same error with the file's name in it: the parts that judge metadata, tensors and tokenizers do not know which file
-// they come from, and whoever opened the file does.
+// Adds the file's path to an error: the parts that check metadata, tensors and tokenizers do not know which file they
+// are reading, but the code that opened the file does.
 
 import { GgufError, ModelError, TokenizerError } from "./errors.js";
 
 const PLACE = /^\[[^\]]*\] /;
 
-/** Errors that are not about a file's content, or that name it already, come back as they are. */
+/** Returns errors unchanged if they are not about a file's content or already name the file. */
 export function withPath(path: string, error: unknown): unknown {
   if (
     !(error instanceof GgufError || error instanceof ModelError || error instanceof TokenizerError) ||

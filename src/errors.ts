@@ -1,19 +1,19 @@
-// Every error this package throws on purpose. One base, one class per domain, a literal code each.
-// The code's prefix decides its class, so a code cannot be thrown by the wrong part; docs/errors.md lists
-// them all and a test keeps the two in step. Messages read: where, expected, found, what to do.
+// Every error that this package throws on purpose: one base class, one class per domain, a literal code each. The
+// code's prefix decides its class, so a part cannot throw another part's code. docs/errors.md lists all codes, and a
+// test keeps the two in step. Messages read: where, expected, found, what to do.
 
 /** Every code with the one sentence that `docs/errors.md` prints for it. */
 export const ERROR_CODES = {
-  GGUF_NOT_GGUF: "The file is no GGUF; the message says what it is, where that can be told.",
+  GGUF_NOT_GGUF: "The file is not a GGUF; the message says what it is if its format is recognised.",
   GGUF_BIG_ENDIAN: "The file is a big-endian GGUF; only little-endian files are read.",
   GGUF_VERSION: "The GGUF version is not 2 or 3.",
   GGUF_TRUNCATED: "The file ends before something it declares, or has shrunk since it was opened.",
   GGUF_LIMIT: "A count or length in the header is larger than the named limit in src/gguf/limits.ts.",
   GGUF_KEY: "A metadata key is empty, too long, not valid, or appears twice.",
-  GGUF_VALUE: "A metadata value has an unknown type, a wrong type or an impossible content.",
+  GGUF_VALUE: "A metadata value has an unknown type, a wrong type or an invalid value.",
   GGUF_ALIGNMENT: "`general.alignment` is not a power of two within the limits.",
   GGUF_TENSOR_NAME: "A tensor name is empty, too long or appears twice.",
-  GGUF_TENSOR_SHAPE: "A tensor's dimensions are impossible or do not fit its block type.",
+  GGUF_TENSOR_SHAPE: "A tensor's dimensions are invalid or do not fit its block type.",
   GGUF_TENSOR_TYPE: "A tensor has an unknown, removed or unsupported type id.",
   GGUF_TENSOR_OFFSET: "A tensor's data is misaligned, out of range or overlaps another tensor.",
   GGUF_TENSOR_NOT_FINITE: "A tensor decodes to NaN or infinity.",
@@ -28,9 +28,10 @@ export const ERROR_CODES = {
   TENSOR_MISSING: "The model has no tensor of that name; similar names are listed if there are any.",
   TENSOR_BUDGET: "A tensor does not fit the device cache's budget.",
   TENSOR_LOAD: "Loading a tensor to the device failed; it may be tried again.",
-  MODEL_ARCHITECTURE: "The model's architecture is not supported or cannot be told.",
-  MODEL_KIND: "The file is a GGUF, but no language model: a LoRA adapter, a projector (mmproj), an importance matrix.",
-  MODEL_UNSUPPORTED: "The model asks for a feature that this architecture's descriptor does not implement.",
+  MODEL_ARCHITECTURE: "The model's architecture is not supported or cannot be detected.",
+  MODEL_KIND:
+    "The file is a GGUF, but not a language model: a LoRA adapter, a projector (mmproj), an importance matrix.",
+  MODEL_UNSUPPORTED: "The model needs a feature that this architecture's descriptor does not implement.",
   MODEL_INVALID: "Tensors are missing or have the wrong shape; the message names the first problem, `more` the others.",
   BACKEND_UNKNOWN: "No backend of that name exists.",
   BACKEND_UNAVAILABLE:
@@ -40,51 +41,55 @@ export const ERROR_CODES = {
   BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
   BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
   GPU_INITIALISATION:
-    "The GPU's driver library is missing, too old, lacks a function that is needed or cannot start, or the card is none that is known.",
-  GPU_DEVICE_NOT_FOUND: "There is no GPU, no kernel driver for one, or none of the number or name that was asked for.",
-  GPU_OUT_OF_MEMORY: "The GPU's memory, or host memory that it can reach, is used up.",
+    "The GPU's driver library is missing, is too old, lacks a required function or cannot start, or the card is unknown.",
+  GPU_DEVICE_NOT_FOUND: "There is no GPU, no kernel driver for one, or none with the requested number or name.",
+  GPU_OUT_OF_MEMORY: "The GPU's memory, or the host memory that it can access, is exhausted.",
   GPU_COPY: "A copy to, from or on the GPU failed.",
   GPU_LAUNCH: "A kernel or a graph of kernels could not be started.",
-  GPU_KERNEL_LOAD: "The driver refused the code of a kernel, or a kernel is not in it.",
-  GPU_COMPILE: "The run-time compiler is missing, refused a kernel or died over it.",
-  GPU_DEVICE_LOST: "The GPU stopped answering or ran into a fault, and what was on it is lost.",
-  GPU_INTERNAL: "The GPU's driver refused a call that should have worked.",
+  GPU_KERNEL_LOAD: "The driver rejected a kernel's compiled module, or the module lacks the kernel.",
+  GPU_COMPILE: "The run-time compiler is missing, rejected a kernel or crashed.",
+  GPU_DEVICE_LOST: "The GPU stopped responding or faulted, and its memory is lost.",
+  GPU_INTERNAL: "The GPU's driver rejected a call that should have succeeded.",
   TOKENIZER_MODEL: "The tokenizer model or pre-tokenizer named by the file is not supported.",
   TOKENIZER_TOKEN: "A token id is outside the vocabulary.",
   OPTION_UNKNOWN: "An option is not known; a similar one is named if there is one.",
-  OPTION_VALUE: "An option's value is impossible.",
+  OPTION_VALUE: "An option's value is invalid.",
   CONTEXT_OVERFLOW: "The prompt does not fit the context.",
-  CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity.",
-  SERVING_QUEUE_FULL: "Too many requests wait already; try again later.",
+  CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity computation.",
+  SERVING_QUEUE_FULL: "The request queue is full; try again later.",
   SERVING_MODEL_UNKNOWN: "No model of that name is served.",
-  SERVING_STOPPING: "The server is about to stop and takes no new work.",
+  SERVING_STOPPING: "The server is shutting down and accepts no new requests.",
   SERVING_TOO_LARGE: "The request can never fit the KV cache, even alone.",
-  SERVING_REQUEST: "A request asks for something impossible.",
+  SERVING_REQUEST: "A request is invalid.",
   SERVING_UNSUPPORTED: "A request combines options that cannot be combined.",
   CHAT_TEMPLATE: "The chat template cannot be rendered with these messages; the template's own message is given.",
   CHAT_SCHEMA: "The schema of a reply cannot be turned into a JSON Schema, or the reply does not satisfy it.",
   CHAT_SESSION: "A session cannot go on like this: a reply is still being generated, or its saved state is damaged.",
-  CHAT_LIMIT: "Rendering a chat took too long, too much memory or gave too much text.",
-  GRAMMAR_INVALID: "A grammar, schema or regular expression cannot be understood.",
-  GRAMMAR_LIMIT: "Compiling or following a grammar took too long or too much memory.",
-  PACKAGE_BUNDLED: "A bundler has separated the package's code from its other files; the message says what to tell it.",
-  SYSTEM_LIMIT: "The operating system has no more of something: open files, memory, threads.",
+  CHAT_LIMIT: "Rendering a chat took too long, used too much memory or produced too much text.",
+  GRAMMAR_INVALID: "A grammar, schema or regular expression is invalid or not supported.",
+  GRAMMAR_LIMIT: "Compiling or evaluating a grammar took too long or used too much memory.",
+  PACKAGE_BUNDLED:
+    "A bundler has separated the package's code from its other files; the message says how to configure it.",
+  SYSTEM_LIMIT: "A limit of the operating system was reached: open files, memory or threads.",
   DISPOSED: "An object was used after it was disposed.",
 } as const;
 
+/** The code of an error, stable across versions; docs/errors.md lists all of them. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 type CodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
 
+/** What an error carries beside its code and message. */
 export interface ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly more?: readonly string[];
   readonly cause?: unknown;
 }
 
+/** The base class of every error that this package throws on purpose. */
 export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code;
   readonly details: Readonly<Record<string, unknown>>;
-  /** What else is wrong, a sentence each; the message has the first reason alone. */
+  /** Further problems, one sentence each; `message` contains only the first. */
   readonly more: readonly string[];
 
   constructor(code: Code, message: string, options: ErrorOptions = {}) {
@@ -96,20 +101,20 @@ export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Of a name or a value in a message. */
+/** The longest name or value that a message quotes in full. */
 const MAX_SHOWN_CHARACTERS = 200;
 
-/** What a reader of untrusted bytes found, against what it needed. */
+/** What a reader of untrusted bytes found, and what it expected. */
 export interface Finding {
-  /** Where in the file, in the file's own words: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
+  /** The field in the file's own spelling: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
   readonly field: string;
   readonly expected: string;
   readonly found: string;
-  /** What to do, if the file as a whole is another than it should be; the message then leaves the field out. */
+  /** What the user can do if this is the wrong kind of file altogether; the message then omits the field. */
   readonly advice?: string;
 }
 
-/** The file is at fault. `details` always has `field`, `expected` and `found`. */
+/** The file is invalid. `details` always has `field`, `expected` and `found`. */
 export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   readonly finding: Finding;
 
@@ -143,29 +148,45 @@ export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
   }
 }
 
-/** Names and values come from the file; the details keep them whole. */
+/** Shortens a name or value that comes from the file; `details` keeps it whole. */
 function shorten(text: string): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…`;
 }
 
+/** A file cannot be found, read or written. `details.path` names it. */
 export class FileError extends RocmForgeError<CodeOf<"FILE">> {}
+/** Bytes or values do not fit a block type, or a block type has no codec. */
 export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
+/** A tensor is missing or could not be loaded to the device. */
 export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
+/** The file is valid, but the model in it is not supported or not complete. */
 export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
+/** A backend is unknown, cannot run here, or failed in a step. */
 export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
-/** `details` always has `kind`, `reason` and `remedy`; `call`, `number` and `name` where a function gave the reason. */
+/**
+ * A GPU driver, compiler or library failed. `details` always has `kind`, `reason` and `remedy`, and `call`, `number`
+ * and `name` if a driver function reported the failure.
+ */
 export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
+/** The file's tokenizer is not supported, or a token id is outside its vocabulary. */
 export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
+/** An option is unknown or has an invalid value. `details.option` names it. */
 export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
+/** A prompt is too long, or a text too short, for the context length. */
 export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
+/** A request cannot be served: the queue is full, the model is unknown, or the request is too large. */
 export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
+/** A chat cannot be rendered by the model's template, or exceeds a limit. */
 export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
+/** A schema, regular expression or grammar is invalid, not supported, or exceeds a limit. */
 export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
 
+/** The package's own files cannot be found, because a bundler has separated its code from them. */
 export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
-/** `details.reason` has the operating system's name for it: `EMFILE`. */
+/** A limit of the operating system was reached. `details.reason` is the system's name for it, such as `EMFILE`. */
 export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
 
+/** An object was used after it was disposed. */
 export class DisposedError extends RocmForgeError<"DISPOSED"> {
   constructor(what: string) {
     super("DISPOSED", `${what} was used after it was disposed`, { details: { what } });

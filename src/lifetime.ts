@@ -1,9 +1,9 @@
-// Disposal shared by everything that owns a file, a mapping or device memory.
-// Invariants: disposing twice is the same as once; use after dispose throws DisposedError.
+// Disposal shared by everything that owns a file, a mapping or device memory. Invariants: disposing twice is the same
+// as disposing once; use after disposal throws DisposedError.
 
 import { DisposedError } from "./errors.js";
 
-/** Remembers whether its owner still lives, and names it in the error when it does not. */
+/** Whether an owner has been disposed, and the owner's name for the error of a use after that. */
 export class Lifetime {
   #disposed = false;
   readonly #what: string;
@@ -20,7 +20,7 @@ export class Lifetime {
     if (this.#disposed) throw new DisposedError(this.#what);
   }
 
-  /** True for the first caller only, so that an owner releases what it holds once. */
+  /** Marks the owner as disposed; true for the first caller only, so that resources are released once. */
   end(): boolean {
     if (this.#disposed) return false;
     this.#disposed = true;

@@ -27,7 +27,7 @@ describe("nearestNames", () => {
     expect(didYouMean(wanted, names)).toBe("");
   });
 
-  it("goes as far as a third of the word", () => {
+  it("accepts edits of a third of the word", () => {
     expect(nearestNames("sed", ["seed"])).toEqual(["seed"]);
     expect(nearestNames("sd", ["seed"])).toEqual([]);
     expect(nearestNames("abcdef", ["abcdxy"])).toEqual(["abcdxy"]);

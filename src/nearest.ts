@@ -1,16 +1,16 @@
-// The names that a misspelt one was probably meant to be, for error messages. A name too far away is no suggestion at
-// all: it would mislead. Bounded: hostile files have long lists of long names.
+// Suggests the names that a misspelt one was probably meant to be, for error messages. A name that is too different is
+// not suggested: it would mislead. The work is bounded, because hostile files have long lists of long names.
 
 const MAX_COMPARED_LENGTH = 128;
 const MAX_COMPARED_NAMES = 4096;
-/** More edits than one for every three letters make another word. */
+/** A suggestion needs at least three letters per edit; with more edits it is another word. */
 const LETTERS_PER_EDIT = 3;
-/** `top_k`, `top-k` and `topK` are one name in three spellings. */
+/** `top_k`, `top-k` and `topK` are spellings of one name. */
 const SEPARATORS = /[-_]/g;
 
 /**
- * At most `count` of the first few thousand `names`, the fewest edits away first. Only names within a third of
- * `wanted`'s length count; case, hyphens and underscores do not.
+ * At most `count` of the first few thousand `names`, fewest edits first. Only names within edits of a third of
+ * `wanted`'s length are returned; case, hyphens and underscores are ignored.
  */
 export function nearestNames(wanted: string, names: Iterable<string>, count = 3): string[] {
   const word = letters(wanted);
@@ -26,7 +26,7 @@ export function nearestNames(wanted: string, names: Iterable<string>, count = 3)
   return scored.slice(0, count).map(({ name }) => name);
 }
 
-/** ` did you mean "x"?`, to stand behind a semicolon; empty if no name is near. */
+/** The text ` did you mean "x"?` to append after a semicolon; empty if no name is similar. */
 export function didYouMean(
   wanted: string,
   names: Iterable<string>,
@@ -40,7 +40,7 @@ function letters(name: string): string {
   return name.slice(0, MAX_COMPARED_LENGTH).toLowerCase().replace(SEPARATORS, "");
 }
 
-/** Insertions, deletions, replacements and swaps of two neighbours that turn one into the other. */
+/** The number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
 export function editDistance(left: string, right: string): number {
   const from = left.slice(0, MAX_COMPARED_LENGTH);
   const to = right.slice(0, MAX_COMPARED_LENGTH);

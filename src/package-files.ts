@@ -1,6 +1,6 @@
-// Where this package's own files are: the addon, kernels, modules of threads, the embedded model. Beside the code, unless a
-// bundler has copied the code into a program of somebody else's; then the installed package is looked for from there, and
-// must be the same version. What is not found is refused with what the bundler has to be told, never with a missing file.
+// Locates this package's own files: the addon, kernels, worker modules, the embedded model. They are beside the code,
+// unless a bundler has copied the code into another program; then the installed package is searched for from there, and
+// must have the same version. If it is not found, the error says how to configure the bundler.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,51 +8,53 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { PackageError } from "./errors.js";
 
-/** As package.json has it; a bundle has no package.json of ours. A test compares the two. */
+/** The version in package.json, which is missing in a bundle; a test compares the two. */
 export const PACKAGE_VERSION = "0.1.0";
 const PACKAGE_NAME = "rocmforge";
 const EMBEDDED_MODEL = "models/fable-10m-Q4_K_M.gguf";
 
+/** What to do if a bundler has separated the code from the package's other files. */
 export const BUNDLER_ADVICE =
   'keep rocmforge out of the bundle (esbuild, Rolldown: external: ["rocmforge"]; Next.js: serverExternalPackages: ["rocmforge"]) ' +
   "and install it where the program runs; docs/bundlers.md has more";
 
-interface PackageHome {
+interface PackageLocation {
   readonly folder: string;
-  /** This code is a copy in somebody else's file. */
+  /** Whether this code is a copy in another program's bundle. */
   readonly isBundled: boolean;
 }
 
-let known: PackageHome | { readonly problem: string } | undefined;
+let known: PackageLocation | { readonly problem: string } | undefined;
 
-/** Throws PACKAGE_BUNDLED where the package cannot be found. */
+/** The root folder of this package; throws PACKAGE_BUNDLED if it cannot be found. */
 export function packageFolder(): string {
   const home = packageHome();
   if ("folder" in home) return home.folder;
   throw new PackageError("PACKAGE_BUNDLED", `[package] ${home.problem}; ${BUNDLER_ADVICE}`);
 }
 
-/** The path of a file or folder of the package, from its root. */
+/** The absolute path of a file or folder of the package, given relative to its root. */
 export function packageFile(path: string): string {
   return join(packageFolder(), path);
 }
 
-/** The small model that comes with the package, for first tries and tests. */
+/** The path of the small model that comes with the package, for first tries and tests. */
 export function embeddedModelPath(): string {
   return packageFile(EMBEDDED_MODEL);
 }
 
+/** Whether this code runs from a bundle. */
 export function isBundled(): boolean {
   const home = packageHome();
   return !("folder" in home) || home.isBundled;
 }
 
-/** Packages that are loaded as they are installed, also from a bundle. */
+/** Requires a package as installed, even from a bundle. */
 export function packageRequire(name: string): unknown {
   return createRequire(pathToFileURL(packageFile("package.json")))(name);
 }
 
-/** What fails in a bundle mostly fails because of it; `error` itself where this is none. */
+/** Explains a failure in a bundle by the bundling, its most likely cause; returns `error` itself outside a bundle. */
 export function explainedByBundle(place: string, error: unknown): unknown {
   if (error instanceof PackageError || !isBundled()) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -61,21 +63,21 @@ export function explainedByBundle(place: string, error: unknown): unknown {
   });
 }
 
-function packageHome(): PackageHome | { readonly problem: string } {
-  return (known ??= findPackage(hereabouts()));
+function packageHome(): PackageLocation | { readonly problem: string } {
+  return (known ??= findPackage(thisFile()));
 }
 
-/** This file, or the bundle that it has become a part of; a bundle in CommonJS has no `import.meta.url`. */
-function hereabouts(): string | undefined {
+/** The path of this file, or of the bundle that contains it; a CommonJS bundle has no `import.meta.url`. */
+function thisFile(): string | undefined {
   const url: string | undefined = import.meta.url;
   if (url?.startsWith("file:") === true) return fileURLToPath(url);
   return typeof __filename === "string" ? __filename : undefined;
 }
 
-/** For tests: the package as code in the file `here` would find it. */
-export function findPackage(here: string | undefined): PackageHome | { readonly problem: string } {
+/** Finds the package for code in the file `here`; exported for tests. */
+export function findPackage(here: string | undefined): PackageLocation | { readonly problem: string } {
   if (here !== undefined) {
-    // From src/ and dist/ one folder up; what benchmarks compile is one deeper.
+    // One folder up from src/ and dist/; benchmarks are compiled one folder deeper.
     const folder = [dirname(dirname(here)), dirname(dirname(dirname(here)))].find(
       (candidate) => versionIn(candidate) !== undefined,
     );

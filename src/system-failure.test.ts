@@ -16,7 +16,7 @@ describe("systemFailureText", () => {
   it.each([
     ["EMFILE", /^too many open files in this process \(EMFILE\); raise the limit \(`ulimit -n 4096`/],
     ["ENFILE", /^too many open files on this machine \(ENFILE\);/],
-    ["ELOOP", /^its symbolic links lead in a circle \(ELOOP\); check where they point/],
+    ["ELOOP", /^its symbolic links form a loop \(ELOOP\); check where they point/],
     ["ENOSPC", /^the disk is full \(ENOSPC\);/],
     ["EACCES", /^permission denied \(EACCES\);/],
     ["EWHATEVER", /^EWHATEVER: of the system, open$/],
@@ -56,7 +56,7 @@ describe("typedError", () => {
     expect(limitReached("chat", error)?.message).toMatch(/starts no more threads/);
   });
 
-  it("leaves everything else as it is", () => {
+  it("returns every other error unchanged", () => {
     const others = [
       new TypeError("x"),
       new OptionError("OPTION_VALUE", "x"),

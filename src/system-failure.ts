@@ -1,10 +1,11 @@
-// What the operating system's error numbers mean to a person: the reason in words and what to do. One table, so that no
-// message consists of a bare EMFILE, and none calls a full disk a mistake of this package.
+// Explains the operating system's errors: the reason in words and what to do. One table, so that no message consists of
+// a bare EMFILE, and a full disk is not reported as a bug of this package.
 
 import { FileError, RocmForgeError, SystemError } from "./errors.js";
 
+/** An error of the operating system, explained. */
 export interface SystemFailure {
-  /** `EMFILE` */
+  /** The system's name for the error, such as `EMFILE`. */
   readonly number: string;
   readonly reason: string;
   /** What to do about it; empty if only the caller can know. */
@@ -14,7 +15,7 @@ export interface SystemFailure {
 interface Words {
   readonly reason: string;
   readonly remedy: string;
-  /** The machine has no more of something, whatever the call was about. */
+  /** Whether a resource of the machine is exhausted, whatever the call was about. */
   readonly isLimit?: true;
 }
 
@@ -26,17 +27,17 @@ const WORDS: Readonly<Record<string, Words>> = {
   EISDIR: { reason: "it is a folder", remedy: "name a file" },
   EACCES: { reason: "permission denied", remedy: "check the permissions of the file and of the folders above it" },
   EPERM: { reason: "not permitted", remedy: "check the permissions of the file and of the folders above it" },
-  ELOOP: { reason: "its symbolic links lead in a circle", remedy: "check where they point (`readlink`)" },
+  ELOOP: { reason: "its symbolic links form a loop", remedy: "check where they point (`readlink`)" },
   ENAMETOOLONG: { reason: "the name is too long for this file system", remedy: "shorten it" },
-  ENXIO: { reason: "the device or pipe behind it is not there", remedy: "name a file" },
-  ENODEV: { reason: "the device behind it is not there", remedy: "name a file" },
+  ENXIO: { reason: "the device or pipe behind it does not exist", remedy: "name a file" },
+  ENODEV: { reason: "the device behind it does not exist", remedy: "name a file" },
   EBUSY: { reason: "another program uses it", remedy: "try again when that has ended" },
   ETXTBSY: { reason: "a running program uses it", remedy: "try again when that has ended" },
-  EROFS: { reason: "the file system is read-only", remedy: "choose another place" },
-  ENOSPC: { reason: "the disk is full", remedy: "free some space or choose another place" },
-  EDQUOT: { reason: "the disk quota is used up", remedy: "free some space or choose another place" },
-  EFBIG: { reason: "the file is too large for this file system", remedy: "choose another place" },
-  EIO: { reason: "the disk reported an error", remedy: "check the disk (`dmesg`) and take another copy of the file" },
+  EROFS: { reason: "the file system is read-only", remedy: "choose another folder" },
+  ENOSPC: { reason: "the disk is full", remedy: "free some space or choose another folder" },
+  EDQUOT: { reason: "the disk quota is used up", remedy: "free some space or choose another folder" },
+  EFBIG: { reason: "the file is too large for this file system", remedy: "choose another folder" },
+  EIO: { reason: "the disk reported an error", remedy: "check the disk (`dmesg`) and use another copy of the file" },
   ESTALE: { reason: "the network file system lost the file", remedy: NETWORK_FILE },
   ETIMEDOUT: { reason: "the network file system does not answer", remedy: NETWORK_FILE },
   EMFILE: {
@@ -46,22 +47,22 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
   ENFILE: {
     reason: "too many open files on this machine",
-    remedy: "end programs that hold many, or raise fs.file-max",
+    remedy: "close programs with many open files, or raise fs.file-max",
     isLimit: true,
   },
   ENOMEM: {
-    reason: "the machine has no memory left",
-    remedy: "end something large, or take a smaller model",
+    reason: "out of memory",
+    remedy: "close other programs, or use a smaller model",
     isLimit: true,
   },
   EAGAIN: {
-    reason: "the system starts no more threads or processes",
-    remedy: "end some, or raise the limit (`ulimit -u`)",
+    reason: "the system cannot start more threads or processes",
+    remedy: "close some, or raise the limit (`ulimit -u`)",
     isLimit: true,
   },
 };
 
-/** Undefined for an error that does not come from the operating system. */
+/** Explains an error of the operating system; undefined for any other error. */
 export function systemFailure(error: unknown): SystemFailure | undefined {
   const number = systemNumber(error);
   if (number === undefined) return undefined;
@@ -69,7 +70,7 @@ export function systemFailure(error: unknown): SystemFailure | undefined {
   return { number, reason, remedy };
 }
 
-/** `no such file (ENOENT); check the path`, or the error's own words for what is no system error. */
+/** `no such file (ENOENT); check the path`, or the error's own message if it is not a system error. */
 export function systemFailureText(error: unknown): string {
   const failure = systemFailure(error);
   if (failure === undefined) return error instanceof Error ? error.message : String(error);
@@ -77,7 +78,7 @@ export function systemFailureText(error: unknown): string {
   return `${reason}${reason.includes(number) ? "" : ` (${number})`}${remedy === "" ? "" : `; ${remedy}`}`;
 }
 
-/** A limit of the machine, in whichever call it showed; undefined for everything else. */
+/** A SystemError if a limit of the machine was reached, in whichever call; undefined for everything else. */
 export function limitReached(place: string, error: unknown): SystemError | undefined {
   const number = systemNumber(error);
   if (number === undefined || WORDS[number]?.isLimit !== true) return undefined;
@@ -87,7 +88,10 @@ export function limitReached(place: string, error: unknown): SystemError | undef
   });
 }
 
-/** At the library's doors: an error of the operating system that no part has put into words becomes one of ours. */
+/**
+ * Converts an error of the operating system that no other part has explained into one of this package's errors; used
+ * where errors leave the library.
+ */
 export function typedError(place: string, error: unknown): unknown {
   const number = error instanceof RocmForgeError ? undefined : systemNumber(error);
   if (number === undefined) return error;
@@ -111,10 +115,10 @@ function pathOf(error: unknown): { readonly path?: string } {
   return typeof path === "string" ? { path } : {};
 }
 
-/** Node's own errors have codes too, such as `ERR_INVALID_ARG_TYPE`. */
+/** The system's name of an error; Node's own errors have codes too, such as `ERR_INVALID_ARG_TYPE`. */
 function systemNumber(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
-  // A thread that cannot be started carries the system's reason in its message alone.
+  // If a thread cannot be started, only the message contains the system's reason.
   if (error.code === "ERR_WORKER_INIT_FAILED")
     return /\b(?<number>E[A-Z]+)\b(?!_)/.exec(error.message.replace(error.code, ""))?.groups?.["number"];
   return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined;

@@ -128,7 +128,7 @@ describe("temporary files of processes that are gone", () => {
     expect(readdirSync(folder.path)).toEqual(["beside"]);
   });
 
-  it.skipIf(!isLinux)("are told from those of another process with the same number (needs /proc)", async () => {
+  it.skipIf(!isLinux)("are distinguished from those of another process with the same id (needs /proc)", async () => {
     using folder = new TemporaryFolder();
     const left = leave(folder, { pid: process.pid, start: "1" });
     const own = temporaryName(folder.file("model.gguf"));
@@ -137,7 +137,7 @@ describe("temporary files of processes that are gone", () => {
     expect([left, own].map((path) => existsSync(path))).toEqual([false, true]);
   });
 
-  it("stay while their process runs, or where nobody can tell and they are not a day old", async () => {
+  it("stay while their process runs, or if that is unknown and they are not a day old", async () => {
     using folder = new TemporaryFolder();
     const child = spawn(process.execPath, ["-e", "setTimeout(() => {}, 60_000)"], { stdio: "ignore" });
     await once(child, "spawn");

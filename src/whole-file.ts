@@ -1,7 +1,7 @@
-// Writes a file whole or not at all: under a temporary name beside its place, flushed to the disk, then renamed. A process
-// that is killed leaves its temporary file behind, so the name says whose it is, and whoever writes to that folder next
-// removes what has lost its owner. Invariants: nothing is removed but regular files of our own pattern and our own user,
-// and only if the process that made them is gone; a file's permissions stay as they were, links are followed.
+// Writes a file whole or not at all: under a temporary name in the same folder, flushed to disk, then renamed. A
+// process that is killed leaves its temporary file behind, so the name contains its process, and the next write to that
+// folder removes files of processes that have ended. Invariants: only regular files of this pattern and the current
+// user are removed, and only if their process has ended; a file's permissions are kept, links are followed.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -11,16 +11,24 @@ import { basename, dirname, join } from "node:path";
 import { FileError } from "./errors.js";
 import { systemFailureText } from "./system-failure.js";
 
-/** `model.gguf.rocmforge-1a2b3c4d-4711-88213-0f1e2d3c4b5a.tmp`: machine, process, its start, and a random number. */
+/**
+ * `model.gguf.rocmforge-1a2b3c4d-4711-88213-0f1e2d3c4b5a.tmp`: machine, process, its start time, and a random number.
+ */
 const TEMPORARY = /\.rocmforge-(?<machine>[0-9a-f]{8})-(?<pid>\d{1,10})-(?<start>\d{1,20})-[0-9a-f]{12}\.tmp$/;
-/** Of another machine or container, whose processes cannot be asked: nothing writes this long without a write. */
+/**
+ * The age at which a temporary file of another machine or container, whose processes cannot be checked, is abandoned:
+ * no write takes this long.
+ */
 const ABANDONED_MS = 24 * 60 * 60_000;
-/** A folder with more is not searched to its end. */
+/** How many entries of a folder are searched. */
 const MOST_ENTRIES_SEEN = 10_000;
 const PERMISSION_BITS = 0o777;
 const DEFAULT_MODE = 0o666;
 
-/** `place` is what messages begin with; failures of the system come out as they are, after the temporary file is gone. */
+/**
+ * Writes a file atomically. Messages begin with `place`; system errors are thrown unchanged, after the temporary file
+ * has been removed.
+ */
 export async function writeWholeFile(
   place: string,
   path: string,
@@ -32,31 +40,31 @@ export async function writeWholeFile(
   try {
     const handle = await open(temporary, "wx", mode ?? DEFAULT_MODE);
     try {
-      // `open` took the process's mask off; a file system without permissions keeps that.
+      // `open` applied the process's umask; a file system without permissions ignores this.
       if (mode !== undefined) await handle.chmod(mode).catch(() => {});
       await write(handle);
-      // Otherwise a crash of the machine could leave the name with nothing behind it.
+      // Otherwise a crash of the machine could leave the name without content.
       await handle.sync();
     } finally {
       await handle.close();
     }
     await rename(temporary, target);
   } catch (error) {
-    // The failure that brought us here is the one to report.
+    // The first failure is the one to report.
     await rm(temporary, { force: true }).catch(() => {});
     throw error;
   }
   await syncFolder(dirname(target));
 }
 
-/** What stopped a file from being written, and what to do. */
+/** Why a file could not be written, and what to do. */
 export function whyNotWritten(error: unknown): string {
   return codeOf(error) === "ENOENT"
-    ? "its folder does not exist (ENOENT); make it, or choose another place"
+    ? "its folder does not exist (ENOENT); create it, or choose another folder"
     : systemFailureText(error);
 }
 
-/** Where the file really is, and its permissions if there is one. Renaming would replace a device by a plain file. */
+/** The real path of the file and its permissions if it exists. Renaming would replace a device by a plain file. */
 async function replaceable(place: string, path: string): Promise<{ readonly target: string; readonly mode?: number }> {
   try {
     const target = await realpath(path);
@@ -70,6 +78,7 @@ async function replaceable(place: string, path: string): Promise<{ readonly targ
   throw new FileError("FILE_WRITE", message, { details: { path } });
 }
 
+/** The temporary name under which a process writes a file. */
 export function temporaryName(
   target: string,
   owner = { pid: process.pid, start: startOf(process.pid) ?? "0" },
@@ -77,7 +86,7 @@ export function temporaryName(
   return `${target}.rocmforge-${machineId()}-${owner.pid}-${owner.start}-${randomBytes(6).toString("hex")}.tmp`;
 }
 
-/** Removes the temporary files of processes that are gone. A folder that cannot be searched keeps what it has. */
+/** Removes the temporary files of processes that have ended; ignores a folder that cannot be searched. */
 async function removeAbandoned(folder: string): Promise<void> {
   try {
     let seen = 0;
@@ -86,7 +95,7 @@ async function removeAbandoned(folder: string): Promise<void> {
       if (TEMPORARY.test(name)) await removeIfAbandoned(join(folder, name));
     }
   } catch {
-    // Writing will tell what is wrong with it.
+    // The write itself will report what is wrong with the folder.
   }
 }
 
@@ -94,7 +103,7 @@ async function removeIfAbandoned(path: string): Promise<void> {
   try {
     const found = await lstat(path);
     const isOurs = found.isFile() && (process.getuid === undefined || found.uid === process.getuid());
-    // The name is random, so nobody can have taken it anew since it was read.
+    // The name is random, so no other process can have reused it since it was read.
     if (isOurs && (hasLostItsOwner(basename(path)) || Date.now() - found.mtimeMs > ABANDONED_MS))
       await rm(path, { force: true });
   } catch {
@@ -106,7 +115,7 @@ function hasLostItsOwner(name: string): boolean {
   const { machine, pid, start } = TEMPORARY.exec(name)?.groups ?? {};
   if (machine !== machineId() || pid === undefined) return false;
   const current = startOf(Number(pid));
-  // Numbers are given again: a process that started at another time is another process.
+  // Process ids are reused: a process that started at another time is another process.
   if (current !== undefined) return current !== start;
   return !isRunning(Number(pid));
 }
@@ -123,7 +132,7 @@ function isRunning(pid: number): boolean {
 /** When a process started, in the kernel's ticks; undefined if it does not run, or on systems other than Linux. */
 function startOf(pid: number): string | undefined {
   try {
-    // The second field is a name in parentheses, which may contain anything; the start is the twenty-second.
+    // The second field is a name in parentheses, which may contain anything; the start time is field 22.
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1");
     return fields.slice(fields.lastIndexOf(")") + 2).split(" ")[19];
   } catch {
@@ -133,7 +142,7 @@ function startOf(pid: number): string | undefined {
 
 let knownMachine: string | undefined;
 
-/** The host and, in containers, the space of process numbers: elsewhere the same number is another process. */
+/** The host and, in containers, the PID namespace: elsewhere the same process id is another process. */
 function machineId(): string {
   return (knownMachine ??= createHash("sha256").update(`${hostname()} ${processSpace()}`).digest("hex").slice(0, 8));
 }
@@ -146,7 +155,7 @@ function processSpace(): string {
   }
 }
 
-/** The rename itself lasts once its folder is flushed; file systems that cannot do that need not. */
+/** Flushes the folder to make the rename durable; errors of file systems that cannot do that are ignored. */
 async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, "r");
@@ -156,7 +165,7 @@ async function syncFolder(folder: string): Promise<void> {
       await handle.close();
     }
   } catch {
-    // The file is whole whichever of the two names it has.
+    // The file is complete under either name.
   }
 }
 

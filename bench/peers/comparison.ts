@@ -1,14 +1,14 @@
-// What the two engines did, side by side: medians, their ratio, and the targets that the ratio is held to.
+// The results of the two engines side by side: medians, their ratio, and the targets for the ratio.
 
 import { type Spread, spreadOf } from "../../src/cli/bench/spread.js";
 
 export type Metric = "decode" | "prefill" | "decode-at-depth" | "first-token" | "memory" | "bandwidth";
 
-/** What makes a figure good, and which figures are held to it. */
+/** Which direction of a figure is better, and its target. */
 interface Goal {
   readonly better: "higher" | "lower";
   readonly unit: "tokens/s" | "ms" | "bytes" | "share";
-  /** For the ratio of ours to the peer's, or for ours alone where it is judged without the peer. */
+  /** The target for the ratio of our figure to the peer's, or for our figure alone if it is judged without the peer. */
   readonly target: (type: string) => number | undefined;
 }
 
@@ -20,7 +20,7 @@ export const GOALS: { readonly [Name in Metric]: Goal } = {
   "decode-at-depth": { better: "higher", unit: "tokens/s", target: () => 1.2 },
   prefill: { better: "higher", unit: "tokens/s", target: (type) => (PREFILL_TYPES.includes(type) ? 1.5 : undefined) },
   "first-token": { better: "lower", unit: "ms", target: () => 0.7 },
-  // The KV cache comes on top; the peer stands beside it and sets no target.
+  // The KV cache is added; the peer's figure is shown but sets no target.
   memory: { better: "lower", unit: "bytes", target: () => 1.15 },
   bandwidth: { better: "higher", unit: "share", target: (type) => (BANDWIDTH_TYPES.includes(type) ? 0.85 : undefined) },
 };
@@ -35,7 +35,7 @@ export interface PeerFigure extends Spread {
 /** llama.cpp's own benchmark: without the cost of the peer's Node binding, and without a target. */
 export interface LlamaBenchFigure extends Spread {
   readonly threads: number;
-  /** Ours to its median. */
+  /** Our median divided by its median. */
   readonly ratio: number;
 }
 
@@ -43,13 +43,13 @@ export interface Comparison {
   readonly type: string;
   readonly metric: Metric;
   readonly ours: Spread;
-  /** The best of its setups for this metric; absent for what is measured against this machine. */
+  /** The best of the peer's setups for this metric; absent for figures that are compared with the machine. */
   readonly peer?: PeerFigure;
-  /** Ours to the peer's medians. */
+  /** Our median divided by the peer's. */
   readonly ratio?: number;
   readonly llamaBench?: LlamaBenchFigure;
   readonly target?: number;
-  /** What the target is compared with. */
+  /** The value that is compared with the target. */
   readonly judged?: number;
   readonly met?: boolean;
 }
@@ -61,7 +61,7 @@ export interface PeerSamples {
 }
 
 export interface CompareOptions {
-  /** Turns ours into what the target is about, where that is not the ratio to the peer. */
+  /** Converts our figure to what the target is about, if that is not the ratio to the peer. */
   readonly judge?: (median: number) => number;
   readonly llamaBench?: { readonly threads: number; readonly samples: readonly number[] };
 }
@@ -100,7 +100,7 @@ function llamaBenchFigure(ours: Spread, found: CompareOptions["llamaBench"]): Pi
   return { llamaBench: { threads: found.threads, ...spread, ratio: ours.median / spread.median } };
 }
 
-/** Peak memory as the target means it: in files, after the KV cache is taken off. */
+/** Peak memory as the target defines it: in multiples of the file, after subtracting the KV cache. */
 export function memoryJudge(fileBytes: number, kvCacheBytes: number): (peakBytes: number) => number {
   return (peakBytes) => (peakBytes - kvCacheBytes) / fileBytes;
 }
@@ -146,7 +146,7 @@ export interface Held {
   readonly metric: Metric;
 }
 
-/** Every figure of these types that has a target, whether a run measures it or not. */
+/** Every figure of these types that has a target, whether it was measured or not. */
 export function expectedTargets(types: readonly string[], depthTypes: readonly string[]): Held[] {
   return types.flatMap((type) =>
     METRICS.filter(

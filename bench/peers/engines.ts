@@ -1,5 +1,5 @@
-// Both engines, one measurement in one process each, so that neither's threads and memory disturb the other's.
-// Ours is the built command line; the peer is node-llama-cpp with its threads and its attention set explicitly.
+// Runs both engines, one measurement per process, so that neither's threads and memory disturb the other's. Ours is the
+// built command line; the peer is node-llama-cpp with explicit threads and attention.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -14,11 +14,11 @@ import {
 import type { LongPrompt } from "../../src/cli/bench/long-prompt.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 
-// Where npm runs scripts: this file itself is compiled into build/.
+// The folder in which npm runs scripts: this file itself is compiled into build/.
 const ROOT = process.cwd();
 const COMMAND_LINE = join(ROOT, "dist", "cli", "main.js");
 const PEER_FOLDER = join(ROOT, "bench", "peers");
-/** What the peer's context holds where a user only begins. */
+/** The peer's context length when measuring a start. */
 const START_CONTEXT_TOKENS = 512;
 
 export interface Workload {
@@ -28,7 +28,7 @@ export interface Workload {
   readonly depth: number;
 }
 
-/** How the peer is set up. */
+/** The configuration of the peer. */
 export interface PeerSetup {
   readonly threads: number;
   readonly flashAttention: boolean;
@@ -39,29 +39,32 @@ export interface Speeds {
   readonly decode?: number;
 }
 
-/** What a comparison needs of the engines; a step of it is one process. */
+/** The measurements that a comparison needs; each call is one process. */
 export interface Engines {
   ours(work: Workload): Promise<BenchReport>;
   peer(work: Workload, setup: PeerSetup, statePath: string): Promise<Speeds>;
-  /** Undefined where its program is not given. */
+  /** Undefined if no path of llama-bench was given. */
   readonly llamaBench: ((work: Workload, threads: number) => Promise<Speeds>) | undefined;
   startOurs(modelPath: string): Promise<ProcessStart>;
   startPeer(modelPath: string, setup: PeerSetup): Promise<ProcessStart>;
-  /** A whole prompt, for the memory. */
+  /** Evaluates a whole prompt, to measure memory. */
   readOurs(modelPath: string, prompt: LongPrompt): Promise<ProcessStart>;
   readPeer(modelPath: string, prompt: LongPrompt, setup: PeerSetup): Promise<ProcessStart>;
-  /** Of our context for that prompt. */
+  /** The size of our KV cache for that prompt. */
   kvCacheBytes(modelPath: string, prompt: LongPrompt): Promise<number>;
 }
 
 export interface EngineOptions {
-  /** Ours; undefined for our own choice. */
+  /** The number of threads; undefined for the default. */
   readonly threads: number | undefined;
   readonly llamaBench: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Apart from the terminal: what it removes after one signal, it would leave after the terminal's and ours. */
+/**
+ * Writes a synthetic model, detached from the terminal: a second signal from the terminal would keep it from removing
+ * its temporary file.
+ */
 export async function synthesise(shape: string, type: string, path: string, signal: AbortSignal): Promise<void> {
   await runProgram(
     process.execPath,
@@ -81,7 +84,7 @@ export function createEngines({ threads, llamaBench, signal }: EngineOptions): E
   return {
     async ours({ modelPath, promptTokens, decodeTokens, depth }) {
       const sizes = ["-p", promptTokens, "-n", decodeTokens, "-d", depth].map(String);
-      // The processes that it would start are started apart.
+      // The process starts are measured separately.
       const how = ["--repeat", "1", "--starts", "0", "--json"];
       return JSON.parse(
         await runNode([COMMAND_LINE, "bench", ...model(modelPath), ...sizes, ...how], signal),
@@ -148,7 +151,7 @@ async function runLlamaBench(
   return readLlamaBench(await runProgram(program, ["-m", modelPath, ...sizes, "-r", "1", "-o", "json"], signal));
 }
 
-/** One object a test: reading has no tokens to write, writing none to read. */
+/** Parses one object per test: prefill tests generate no tokens, generation tests have no prompt. */
 export function readLlamaBench(output: string): Speeds {
   const tests = JSON.parse(output) as readonly {
     readonly n_prompt: number;
@@ -170,7 +173,10 @@ function runNode(nodeArguments: readonly string[], signal: AbortSignal): Promise
   return runProgram(process.execPath, nodeArguments, signal);
 }
 
-/** What it printed. Settles when the program is gone, also after the signal: what it was writing can then be removed. */
+/**
+ * Runs a program and returns its output. Settles when the program has ended, also after the signal, so that its files
+ * can be removed.
+ */
 function runProgram(program: string, args: readonly string[], signal: AbortSignal, detached = false): Promise<string> {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], signal, detached });
   let output = "";

@@ -1,5 +1,6 @@
-// node-llama-cpp from process start to its first tokens, which it prints: `node first-token-peer.mjs JSON`. As lean as its
-// own documentation writes it: load, a small context, tokenize, evaluate. A prompt that is not in the JSON is on stdin.
+// node-llama-cpp from process start to its first tokens, which it prints: `node first-token-peer.mjs JSON`. As lean as
+// its own documentation suggests: load, a small context, tokenize, evaluate. A prompt that is not in the JSON is read
+// from stdin.
 
 import { readFileSync } from "node:fs";
 import { getLlama } from "node-llama-cpp";

@@ -1,6 +1,6 @@
-// One measurement of node-llama-cpp in a process of its own: `node measure-peer.mjs JSON` prints one JSON object.
-// Only evaluation is timed, through its leanest calls: raw tokens, greedy, f16 keys and values, threads as told. A depth
-// is evaluated once and kept in a state file, so that later runs start from the very same cache.
+// One measurement of node-llama-cpp in its own process: `node measure-peer.mjs JSON` prints one JSON object. Only
+// evaluation is timed, through its leanest calls: raw tokens, greedy, f16 KV cache, a given number of threads. A depth
+// is evaluated once and stored in a state file, so that later runs start from the same cache.
 
 import { existsSync } from "node:fs";
 import { getLlama } from "node-llama-cpp";
@@ -8,7 +8,7 @@ import { getLlama } from "node-llama-cpp";
 const WARM_UP_TOKENS = 64;
 const WARM_UP_STEPS = 4;
 const BATCH_TOKENS = 512;
-/** Every vocabulary has that many ordinary tokens; which ones they are costs no engine any time. */
+/** Every vocabulary has at least this many ordinary tokens; which ones are used does not matter for speed. */
 const ORDINARY_TOKENS = 30_000;
 const TOKEN_STRIDE = 7919;
 
@@ -31,7 +31,7 @@ const contextSize = Math.max(promptTokens, depth + decodeTokens, WARM_UP_TOKENS)
 const context = await model.createContext({ contextSize, batchSize: BATCH_TOKENS, threads, flashAttention });
 const sequence = context.getSequence();
 
-/** Tokens per second of those that follow the first. */
+/** The decode speed in tokens per second, without the first token. */
 async function decode(position, count) {
   let start = 0;
   let written = 0;
@@ -69,5 +69,5 @@ if (decodeTokens > 0) {
   if (depth > 0) await fill();
   result.decode = await decode(depth, decodeTokens);
 }
-// The engine would keep the process waiting.
+// The engine would keep the process alive.
 process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));

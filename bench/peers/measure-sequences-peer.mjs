@@ -1,5 +1,5 @@
-// Several sequences of node-llama-cpp written at once, in a process of its own: `node measure-sequences-peer.mjs JSON` prints
-// one JSON object. Its own scheduler batches them; raw tokens, greedy, threads as told.
+// Several sequences of node-llama-cpp at once, in its own process: `node measure-sequences-peer.mjs JSON` prints one
+// JSON object. Its own scheduler batches them; raw tokens, greedy, a given number of threads.
 
 import { getLlama } from "node-llama-cpp";
 
@@ -27,7 +27,7 @@ const sequences = prompts.map(() => context.getSequence());
 let begun = 0;
 let startMs = 0;
 
-/** The clock starts when everybody has written a token. */
+/** The clock starts when every sequence has generated a token. */
 async function write(sequence, prompt) {
   let written = 0;
   let counted = 0;

@@ -1,5 +1,5 @@
-// The comparison as an SVG: one group of bars per figure, ours above the peer's, and the ratio at the end. Colours follow
-// the reader's light or dark page; there is no background.
+// The comparison as an SVG chart: one group of bars per figure, ours above the peer's, with the ratio. Colours follow
+// the page's light or dark scheme; there is no background.
 
 import { countOf } from "../../src/cli/format.js";
 import { type Comparison, formatFigure, formatRatio, type Metric, METRICS } from "./comparison.js";
@@ -40,7 +40,7 @@ const STYLE = `
 export interface PictureWords {
   readonly title: string;
   readonly note: string;
-  /** Tokens read, and tokens before the late ones. */
+  /** The length of the prompt, and the depth of the decoded tokens. */
   readonly prompt: number;
   readonly depth: number;
 }

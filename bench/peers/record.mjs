@@ -16,5 +16,5 @@ try {
 } finally {
   await server.close();
 }
-// The peer's engine would keep the process waiting.
+// The peer's engine would keep the process alive.
 process.exit(0);

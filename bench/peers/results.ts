@@ -1,4 +1,4 @@
-// What a comparison leaves behind: a table for the terminal, and the numbers and a picture as files.
+// The results of a comparison: a table for the terminal, and the numbers and a chart as files.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
@@ -39,7 +39,7 @@ export function describeComparisons(comparisons: readonly Comparison[]): string 
   );
 }
 
-/** Where they are, without what tells the two files apart. */
+/** Writes both files; returns their common path without the extension. */
 export function writeResults(settings: Settings, comparisons: readonly Comparison[], report: BenchReport): string {
   const { shape, runs, prompt, tokens, depth, peerThreads, resultFolder } = settings;
   const { backend, isa, threads, kvCacheType, readBandwidth } = report;

@@ -1,5 +1,5 @@
-// One type of file, measured on both engines in turn. Every setup of the peer stays in the rounds to the end, so that the
-// best of them is chosen by medians, for each figure apart.
+// Measures one type of file on both engines in turn. Every setup of the peer takes part in all rounds, so that the best
+// one is chosen by medians, separately for each figure.
 
 import { rmSync, statSync } from "node:fs";
 import { type LongPrompt, longPrompt } from "../../src/cli/bench/long-prompt.js";
@@ -22,7 +22,7 @@ export interface RoundContext {
 
 export interface TypeResult {
   readonly comparisons: readonly Comparison[];
-  /** The first of our own runs, for what it says of the machine. */
+  /** The report of our first run, for its description of the machine. */
   readonly report: BenchReport;
 }
 
@@ -81,11 +81,11 @@ export interface Rounds {
   readonly ours: readonly BenchReport[];
   readonly setups: readonly PeerSetup[];
   peerSamples(name: SpeedName): PeerSamples[];
-  /** llama.cpp's own benchmark, where it took part. */
+  /** The figure of llama.cpp's own benchmark, if it took part. */
   beside(name: SpeedName): CompareOptions;
 }
 
-/** Ours and every setup of the peer in turn, beginning with another one each time. */
+/** Runs our engine and every setup of the peer in turn, each round starting with another one. */
 export async function runRounds(
   what: string,
   work: Workload,
@@ -110,14 +110,14 @@ export async function runRounds(
     for (const threads of peerThreads) addPeer({ threads, flashAttention: true });
     const { llamaBench: runLlamaBench } = engines;
     if (runLlamaBench !== undefined) turns.push(async () => keep(llamaBench, await runLlamaBench(work, mostThreads)));
-    // A first process warms the page cache, and where there is a depth it pays for it.
+    // The first process warms the page cache and, if there is a depth, evaluates it.
     if (triesAttention) await runPeer({ threads: mostThreads, flashAttention: true });
     for (let round = 0; round < runs; round++) {
       say(`${what}, run ${round + 1} of ${runs}`);
       const count = turns.length;
       for (let turn = 0; turn < count; turn++) await turns[(round + turn) % count]();
       if (round > 0 || !triesAttention) continue;
-      // Its other way to attend joins at the thread counts that were best: elsewhere it could not be the best of all.
+      // The other attention setting takes part only at the best thread counts: at others it could not win.
       for (const threads of bestThreads(peers)) {
         const setup = { threads, flashAttention: false };
         if (work.depth > 0) await runPeer(setup);
@@ -146,7 +146,7 @@ function keep(samples: PeerRuns["samples"], found: Speeds): void {
   }
 }
 
-/** One for each speed that was measured; often the same. */
+/** The best thread count for each measured speed; often the same. */
 function bestThreads(peers: readonly PeerRuns[]): number[] {
   const best = SPEEDS.flatMap((name) => {
     const [first] = peers
@@ -178,7 +178,7 @@ async function compareStarts(
   );
 }
 
-/** The peer's threads make no difference here, so its quickest setup stands for all. */
+/** Threads make no difference to the peer's memory, so only its fastest setup is measured. */
 async function compareMemory(
   type: string,
   modelPath: string,

@@ -1,5 +1,5 @@
-// The options of `npm run bench:peers`, and what they mean. Whatever could leave a target unmeasured by a slip of the
-// fingers (an empty list, a type that does not exist) is refused.
+// The options of `npm run bench:peers`. Anything that would leave a target unmeasured by mistake (an empty list, an
+// unknown type) is refused.
 
 import { accessSync, constants } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -25,7 +25,7 @@ const OPTIONS = {
   shape: {
     kind: "text",
     placeholder: "NAME",
-    description: `whose shape: ${SHAPE_NAMES.join(", ")}`,
+    description: `the model whose shape to use: ${SHAPE_NAMES.join(", ")}`,
     fallback: "llama3-1b",
   },
   types: {
@@ -98,7 +98,7 @@ export function describeOptions(): string {
 }
 
 export function parseSettings(args: readonly string[]): Settings {
-  // Some package managers hand over the "--" that was meant for them.
+  // Some package managers pass on the "--" that was meant for them.
   const { values, positionals } = parseOptions(NAME, OPTIONS, args[0] === "--" ? args.slice(1) : args);
   if (positionals.length > 0) {
     throw new OptionError(
@@ -156,7 +156,7 @@ function peerThreadsOf(values: OptionValues<typeof OPTIONS>): number[] {
   return [...new Set(counts)];
 }
 
-/** Found out now rather than after the first half hour. */
+/** Checked now rather than after the first half hour. */
 function programOf(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   try {

@@ -1,18 +1,18 @@
 // Builds the native addon on request, through `npm run addon` in this package's folder, so that npm's own node-gyp is
-// found wherever the package is: a checkout, somebody's node_modules, or among the global packages.
+// found wherever the package is: in a checkout, in a project's node_modules, or among the global packages.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { basename, delimiter, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Two folders up from dist/cli and from src/cli alike. */
+/** Two folders up from both dist/cli and src/cli. */
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../", import.meta.url));
 
-/** What an outer npm set for itself would send the inner one elsewhere. */
+/** Settings of an outer npm that would misdirect the inner one. */
 const OUTER_SETTINGS = /^npm_config_(?:global|location|prefix|local_prefix|workspaces?|dry_run|json|loglevel|silent)$/i;
 
-/** Undefined when the addon is built; the tools' own words have gone to stderr by then. */
+/** Builds the addon; resolves with undefined on success, after the build tools have printed to stderr. */
 export function buildAddon(): Promise<{ readonly reason: string } | undefined> {
   const [command, ...prefix] = npmCommand();
   const shell = command.endsWith(".cmd");
@@ -20,7 +20,7 @@ export function buildAddon(): Promise<{ readonly reason: string } | undefined> {
     const child = spawn(command, [...prefix, "run", "addon", "--silent"], {
       cwd: PACKAGE_FOLDER,
       env: environment(),
-      // Standard output is the report's alone.
+      // Standard output is reserved for the report.
       stdio: ["ignore", 2, 2],
       shell,
     });

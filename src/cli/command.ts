@@ -1,15 +1,17 @@
-// What a command is: a name, a table of options, words for the help text, and what it does.
-// `defineCommand` ties the types of the values to the table and hides them from the dispatcher.
+// What a command is: a name, a table of options, texts for the help, and a function. `defineCommand` ties the types of
+// the values to the table and hides them from the dispatcher.
 
 import { OptionError } from "../errors.js";
 import { type OptionTable, type OptionValues, parseOptions } from "./option-table.js";
 import type { Output } from "./output.js";
 
+/** What a command is given beside its options. */
 export interface CommandContext {
-  /** What the command was asked for goes here, everything else to stderr. */
+  /** The command's result is written here, everything else to stderr. */
   readonly output: Output;
 }
 
+/** An example for the help text. */
 export interface Example {
   readonly line: string;
   readonly what: string;
@@ -18,24 +20,27 @@ export interface Example {
 interface CommandWords {
   readonly name: string;
   readonly summary: string;
-  /** A paragraph for the command's own help, broken where the terminal's width asks for it. */
+  /** A paragraph for the command's own help, wrapped to the terminal's width. */
   readonly about: readonly string[];
   readonly examples: readonly Example[];
   /** Names of the arguments that are not options, all of them optional. */
   readonly positionals: readonly string[];
 }
 
+/** A command with the types of its option table. */
 export interface CommandDefinition<Table extends OptionTable> extends CommandWords {
   readonly options: Table;
-  /** Returns the exit status. */
+  /** Runs the command; returns the exit status. */
   run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;
 }
 
+/** A command as the dispatcher sees it. */
 export interface Command extends CommandWords {
   readonly options: OptionTable;
   execute(args: readonly string[], context: CommandContext): Promise<number>;
 }
 
+/** Makes a command of its definition: parses the options, then runs it. */
 export function defineCommand<const Table extends OptionTable>(definition: CommandDefinition<Table>): Command {
   const { run, ...words } = definition;
   return {
@@ -52,7 +57,7 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
 function unexpectedArgument(command: string, argument: string): OptionError {
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[${command}] unexpected argument "${argument}"; "rocmforge ${command} --help" shows what may stand here`,
+    `[${command}] unexpected argument "${argument}"; "rocmforge ${command} --help" lists the arguments`,
     { details: { argument } },
   );
 }

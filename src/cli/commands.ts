@@ -1,5 +1,5 @@
-// Every command, in the order the help text lists them. Adding one is a file in commands/ and a line here.
-// A command's file is loaded when the command is called for: a user who wants text waits for no benchmark's code.
+// Every command, in the order in which the help lists them. To add one, add a file in commands/ and a line here. A
+// command's file is loaded only when the command runs, so that no command waits for the code of another.
 
 import type { Command } from "./command.js";
 
@@ -17,13 +17,15 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.js")).doctor,
 };
 
+/** The names of all commands, in the order of the help text. */
 export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
 
-/** Undefined for a name that is none. */
+/** Loads a command; undefined if there is none of this name. */
 export async function loadCommand(name: string): Promise<Command | undefined> {
   return Object.hasOwn(LOADERS, name) ? await LOADERS[name]() : undefined;
 }
 
+/** Loads all commands, for the general help. */
 export async function loadCommands(): Promise<readonly Command[]> {
   return await Promise.all(Object.values(LOADERS).map((load) => load()));
 }

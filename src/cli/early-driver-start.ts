@@ -1,21 +1,23 @@
-// Starts the driver of the GPU that a command line is going to use, or may use, before anything else is loaded. A guess by
-// the arguments as they are: what is wrong with them is found later, and a driver that nobody wanted has cost a thread some time.
+// Starts the driver of the GPU that a command is going to use, or may use, before anything else is loaded. It guesses
+// from the raw arguments: mistakes in them are reported later, and a driver that turns out not to be needed only cost a
+// thread some time.
 
 import module from "node:module";
 
-/** Node has it from 22.1 on: compiled code of an earlier start. */
+/** The compile cache of Node 22.1 and later: compiled code of an earlier start. */
 interface NewerModule {
   readonly enableCompileCache?: () => unknown;
 }
 
-/** Commands that open a backend, and do it first of all. */
+/** Commands that open a backend, and do so first. */
 const COMMANDS = ["generate", "bench", "perplexity", "serve"];
 const HELP = ["--help", "-h"];
 const OPTION = "--backend";
-/** They have no driver. */
+/** Backends without a driver. */
 const PLAIN_BACKENDS = ["cpu", "reference"];
 
-export async function startDriverAhead(args: readonly string[]): Promise<void> {
+/** Starts the GPU driver that the arguments imply, if any, without waiting for it. */
+export async function startDriverEarly(args: readonly string[]): Promise<void> {
   (module as NewerModule).enableCompileCache?.();
   if (!COMMANDS.includes(args[0]) || args.some((argument) => HELP.includes(argument))) return;
   const backend = backendOf(args);
@@ -24,7 +26,7 @@ export async function startDriverAhead(args: readonly string[]): Promise<void> {
   await startDriver(backend);
 }
 
-/** The last one given counts. */
+/** The backend that the arguments name; the last one counts. */
 function backendOf(args: readonly string[]): string {
   const last = args.findLastIndex((argument) => argument === OPTION || argument.startsWith(`${OPTION}=`));
   if (last === -1) return "auto";

@@ -9,7 +9,7 @@ import {
   formatRanges,
   formatTable,
   printable,
-  quoted,
+  quotedForTerminal,
   wordsOf,
 } from "./format.js";
 
@@ -36,7 +36,7 @@ describe("format", () => {
     expect([countOf(1, "token"), countOf(2000, "token")]).toEqual(["1 token", "2,000 tokens"]);
   });
 
-  it("tells durations", () => {
+  it("formats durations", () => {
     expect([0, 9_949, 9_950, 59_499, 59_500, 119_600].map(formatDuration)).toEqual([
       "0.0 s",
       "9.9 s",
@@ -80,8 +80,8 @@ describe("format", () => {
   });
 
   it("cuts long text and says how long it was", () => {
-    expect(quoted("abc", 3)).toBe('"abc"');
-    expect(quoted("abcd", 3)).toBe('"abc…" (4 characters)');
+    expect(quotedForTerminal("abc", 3)).toBe('"abc"');
+    expect(quotedForTerminal("abcd", 3)).toBe('"abc…" (4 characters)');
   });
 
   it("splits names into words", () => {

@@ -1,13 +1,13 @@
-// How the commands show things: sizes, counts, columns, bars, and text from files that is not to be trusted.
+// How the commands print things: sizes, counts, columns, bars, and untrusted text from files.
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"] as const;
 const BAR_CHARACTER = "█";
 
-/** Three digits that matter: "6.71 MB", "384 bytes". */
+/** A size with three significant digits: "6.71 MB", "384 bytes". */
 export function formatBytes(bytes: number): string {
   let unit = 0;
   let value = bytes;
-  // 999.5 would be shown as 1000.
+  // 999.5 would be printed as 1000.
   while (value >= 999.5 && unit < UNITS.length - 1) {
     value /= 1000;
     unit++;
@@ -16,17 +16,17 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(digits)} ${bytes === 1 ? "byte" : UNITS[unit]}`;
 }
 
-/** "128,256". */
+/** A count with thousands separators: "128,256". */
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
-/** "1 token", "128,256 tokens". */
+/** A count with its noun: "1 token", "128,256 tokens". */
 export function countOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** "0.4 s", "12 s", "3 min 20 s". */
+/** A duration: "0.4 s", "12 s", "3 min 20 s". */
 export function formatDuration(ms: number): string {
   const seconds = ms / 1000;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -35,18 +35,20 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
+/** A rate with three significant digits: "12.3". */
 export function formatRate(perSecond: number): string {
   return perSecond.toFixed(perSecond < 100 ? 1 : 0);
 }
 
-/** "12.3 %". */
+/** A share as a percentage: "12.3 %". */
 export function formatShare(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }
 
+/** The alignment of a column. */
 export type Alignment = "left" | "right";
 
-/** Rows in columns, two spaces between them; the last column is not padded. */
+/** Rows in columns, two spaces apart; the last column is not padded. */
 export function formatTable(
   rows: readonly (readonly string[])[],
   alignments: readonly Alignment[] = [],
@@ -61,13 +63,13 @@ export function formatTable(
   return rows.map((row) => `${indent}${row.map(pad).join("  ")}`.trimEnd()).join("\n");
 }
 
-/** A bar of at most `width` characters; anything above nothing shows at least one. */
+/** A bar of at most `width` characters; any share above 0 has at least one. */
 export function formatBar(share: number, width: number): string {
   const length = share > 0 ? Math.max(1, Math.round(share * width)) : 0;
   return BAR_CHARACTER.repeat(length);
 }
 
-/** "0-3, 5, 7-8" from rising numbers. */
+/** Ascending numbers as ranges: "0-3, 5, 7-8". */
 export function formatRanges(numbers: readonly number[]): string {
   const ranges: { first: number; last: number }[] = [];
   for (const number of numbers) {
@@ -78,10 +80,13 @@ export function formatRanges(numbers: readonly number[]): string {
   return ranges.map(({ first, last }) => (first === last ? String(first) : `${first}-${last}`)).join(", ");
 }
 
-/** What a terminal would obey or reorder instead of showing. */
+/** Characters that a terminal would execute or reorder instead of printing. */
 const UNPRINTABLE = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** Untrusted text for a terminal: control characters as escapes; line breaks, or all that sets out a text, may be kept. */
+/**
+ * Untrusted text for a terminal: control characters become escapes; `keep` says whether line breaks, or also tabs, are
+ * kept.
+ */
 export function printable(text: string, keep: "nothing" | "line-breaks" | "layout" = "nothing"): string {
   return text.replace(UNPRINTABLE, (character) => {
     if (character === "\n") return keep === "nothing" ? String.raw`\n` : character;
@@ -91,8 +96,8 @@ export function printable(text: string, keep: "nothing" | "line-breaks" | "layou
   });
 }
 
-/** Untrusted text in quotation marks, cut where it gets long. */
-export function quoted(text: string, maxCharacters: number): string {
+/** Untrusted text in quotation marks, shortened if it is long. */
+export function quotedForTerminal(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return `"${printable(text)}"`;
   return `"${printable(text.slice(0, maxCharacters))}…" (${countOf(text.length, "character")})`;
 }

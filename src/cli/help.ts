@@ -1,4 +1,4 @@
-// The help texts, made from the commands' own tables, so that an option cannot exist without being listed, and set for the
+// The help texts, generated from the commands' option tables, so that no option is undocumented, and wrapped to the
 // width of the terminal.
 
 import { backendNames } from "../backends/registry.js";
@@ -7,10 +7,11 @@ import { describeRange } from "./number-value.js";
 import type { OptionSpec } from "./option-table.js";
 import { terminalWidth, wrapCommand, wrapDefinitions, wrapText } from "./wrap.js";
 
-/** Ranges whose end is only a safeguard are noise to a reader. */
+/** The largest upper bound that the help prints: larger ones are only safeguards. */
 const LARGEST_SHOWN_BOUND = 1000;
 const EXAMPLE_INDENT = "  ";
 
+/** The text of `rocmforge help`. */
 export function generalHelp(commands: readonly Command[], width = terminalWidth()): string {
   return [
     "rocmforge runs GGUF language models.",
@@ -21,7 +22,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     ...wrapDefinitions(
       [
         ...commands.map(({ name, summary }) => [name, summary] as const),
-        ["help [COMMAND]", "this text, or all about a command"],
+        ["help [COMMAND]", "this text, or the help of a command"],
       ],
       width,
     ),
@@ -31,7 +32,7 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
       [
         ["-h, --help", "the same as help"],
         ["--version", "the version of this package"],
-        ["--verbose", "show an error's code, everything that is wrong, and where it comes from"],
+        ["--verbose", "show an error's code, all problems and their causes"],
       ],
       width,
     ),
@@ -42,21 +43,23 @@ export function generalHelp(commands: readonly Command[], width = terminalWidth(
     ),
     "",
     wrapText(`Without -m the embedded model is used. Backends: auto, ${backendNames().join(", ")}.`, width),
-    wrapText("Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.", width),
+    wrapText("Exit status: 0 success, 1 failure, 2 invalid command line, 130 interrupted.", width),
     "",
   ].join("\n");
 }
 
+/** The text that is printed if no command was given. */
 export function shortHelp(commands: readonly Command[], width = terminalWidth(process.stderr)): string {
   const names = commands.map(({ name }) => name).join(", ");
   const lines = [
     "usage: rocmforge COMMAND [options]",
     `commands: ${names}`,
-    `"rocmforge help" tells more, "rocmforge generate -p TEXT" writes a story.`,
+    `"rocmforge help" shows more, "rocmforge generate -p TEXT" writes a story.`,
   ];
   return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }
 
+/** The text of `rocmforge help COMMAND`. */
 export function commandHelp(command: Command, width = terminalWidth()): string {
   const positionals = command.positionals.map((name) => ` [${name}]`).join("");
   const sections = new Map<string, (readonly [string, string])[]>();

@@ -1,5 +1,5 @@
-// What can be said of a model file without loading a tensor, as data. Showing is not judging: an architecture or a type
-// that is not supported is reported; only what makes the file itself wrong is kept as `failure`, for after the showing.
+// What a model file says about itself, as data, without loading a tensor. An unsupported architecture or type is only
+// reported; an error in the file itself is kept as `failure`, to be thrown after the report.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
@@ -10,22 +10,26 @@ import type { GgufScalar, GgufValue } from "../gguf/value.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 import { roleOf } from "./tensor-role.js";
 
-/** Longer arrays are shown by their length. */
+/** Longer arrays are printed as their length. */
 const MAX_SHOWN_ELEMENTS = 16;
 
+/** A metadata value in JSON. */
 export type ShownScalar = string | number | boolean;
+/** A metadata value in JSON; a long array is only its type and length. */
 export type ShownValue =
   | ShownScalar
   | readonly ShownScalar[]
   | { readonly elementType: string; readonly length: number };
 
+/** A token with a role, such as BOS. */
 export interface SpecialToken {
   readonly role: string;
   readonly id: number;
-  /** As stored; undefined where the id is outside the vocabulary. */
+  /** The token's text as stored; undefined if the id is outside the vocabulary. */
   readonly text: string | undefined;
 }
 
+/** What a file says about its tokenizer. */
 export interface TokenizerInspection {
   readonly model: string | undefined;
   readonly preTokenizer: string | undefined;
@@ -34,15 +38,17 @@ export interface TokenizerInspection {
   readonly specialTokens: readonly SpecialToken[];
 }
 
+/** The bytes of a group of tensors. */
 export interface ByteShare {
   readonly name: string;
   readonly tensors: number;
   readonly elements: number;
   readonly sizeBytes: number;
-  /** Of the whole file. */
+  /** The share of the whole file, from 0 to 1. */
   readonly share: number;
 }
 
+/** What a file says about itself. */
 export interface Inspection {
   readonly path: string;
   readonly version: number;
@@ -68,12 +74,14 @@ export interface Inspection {
   }[];
 }
 
+/** An inspection, and the error that loading the model would throw. */
 export interface InspectionResult {
   readonly inspection: Inspection;
-  /** What a model or a tokenizer made from this file would be refused with. */
+  /** The error with which loading a model or a tokenizer from this file would be refused. */
   readonly failure: RocmForgeError | undefined;
 }
 
+/** Inspects an open file without loading a tensor. */
 export function inspectFile(file: GgufFile): InspectionResult {
   const { path, version, alignment, sizeBytes, parts, mappingState, metadata } = file;
   const { failure: modelFailure, ...model } = inspectModel(file);
@@ -114,7 +122,7 @@ function inspectModel(
   try {
     const { descriptor, source } = detectArchitecture(metadata, tensors);
     const architecture = { name: name ?? descriptor.name, supported: true };
-    // A vocabulary on its own need not say anything about layers.
+    // A file with only a vocabulary need not describe layers.
     return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };
   } catch (error) {
     if (error instanceof ModelError)
@@ -172,14 +180,14 @@ function grouped<Tensor extends Measured>(tensors: readonly Tensor[], nameOf: (t
   return [...groups.values()];
 }
 
-/** Largest first. */
+/** The groups' shares of the total, largest first. */
 function shares(groups: readonly Group[], totalBytes: number): ByteShare[] {
   return groups
     .map((group) => ({ ...group, share: group.sizeBytes / totalBytes }))
     .sort((left, right) => right.sizeBytes - left.sizeBytes);
 }
 
-/** 64-bit integers that a number cannot hold, NaN and infinity have no JSON of their own: they are shown as text. */
+/** 64-bit integers that a number cannot hold, NaN and infinity cannot be expressed in JSON: they become text. */
 function shown(value: GgufValue): ShownValue {
   if (typeof value !== "object") return shownScalar(value);
   const { elementType, length } = value;

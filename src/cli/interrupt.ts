@@ -1,22 +1,26 @@
-// Ctrl-C, a polite kill and a closed terminal: the first asks the work to end, so that what it holds is freed; the second
-// ends it at once.
+// SIGINT (Ctrl-C), SIGTERM and SIGHUP: the first one aborts the work, so that its resources are freed; the second one
+// exits at once.
 
 import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** What shells report for a program that a signal ended. */
+/** Shells report 128 plus the signal's number for a program that was ended by a signal. */
 const SIGNAL_STATUS_BASE = 128;
 
-/** Of npm, which sends again what the terminal sent to everyone. */
-const ECHO_MS = 300;
+/** How soon npm forwards a signal that the terminal has already sent to the whole process group. */
+const FORWARDED_SIGNAL_MS = 300;
 
+/** How repeated signals are treated. */
 export interface InterruptOptions {
-  /** Waits for the work whatever comes: a program under npm is sent by it again what the terminal sent to everyone. */
+  /**
+   * Waits for the work to end whatever further signals come: npm forwards signals that the terminal has already sent.
+   */
   readonly ignoresRepeats?: boolean;
-  /** Takes a repeat that comes at once for an echo of the first. */
+  /** Ignores a second signal that comes at once, as an echo of the first. */
   readonly ignoresEchoes?: boolean;
 }
 
+/** Turns the first signal of the process into an abort, and the second into an exit. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController();
   readonly #ignoresRepeats: boolean;
@@ -34,7 +38,7 @@ export class Interrupt implements Disposable {
     return this.#controller.signal;
   }
 
-  /** 130 after Ctrl-C, 143 after a kill, 129 after a closed terminal, 0 when none came. */
+  /** 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP, 0 if no signal came. */
   get exitStatus(): number {
     return this.#exitStatus;
   }
@@ -47,7 +51,7 @@ export class Interrupt implements Disposable {
     const repeated = this.#exitStatus !== 0;
     if (repeated && this.#ignoresRepeats) return;
     if (!repeated) this.#firstMs = performance.now();
-    else if (this.#ignoresEchoes && performance.now() - this.#firstMs < ECHO_MS) return;
+    else if (this.#ignoresEchoes && performance.now() - this.#firstMs < FORWARDED_SIGNAL_MS) return;
     this.#exitStatus = SIGNAL_STATUS_BASE + constants.signals[name];
     if (repeated) process.exit(this.#exitStatus);
     this.#controller.abort();

@@ -1,5 +1,5 @@
-// A plan's layers as text. Layers that do the same are shown once: "layers 0-31"; if only the block types of their
-// weights differ they still count as the same, and each type is listed with the number of layers that use it.
+// A plan's layers as text. Equal layers are printed once: "layers 0-31"; layers that differ only in the block types of
+// their weights count as equal, and each type is listed with the number of layers that use it.
 
 import { inputsOf, outputOf, weightsOf } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
@@ -8,7 +8,7 @@ import { formatShape } from "../tensor/descriptor.js";
 import { countOf, formatBytes, formatRanges, formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
 
-/** Stands for the layer's number in the names of a folded group. */
+/** Replaces the layer's number in the names of a group of layers. */
 const LAYER_MARK = "N";
 const LAYER_PREFIX = /^.*\.N\./;
 const LAYER_INPUT = "input";
@@ -18,12 +18,13 @@ interface LayerGroup {
   readonly layers: LayerPlan[];
 }
 
+/** The layers of a plan as text, equal ones once. */
 export function describeLayers(program: Program, layers: readonly LayerPlan[]): string {
   const groups: LayerGroup[] = [];
   const known = new Map<string, LayerGroup>();
   for (const layer of layers) {
     const rows = operationRows(program, layer);
-    // Only layers fold; two other segments are never the same.
+    // Only layers are grouped; other segments are always printed separately.
     const key = JSON.stringify(layer.layer === undefined ? [layer.name, rows] : rows);
     const group = known.get(key) ?? { rows, layers: [] };
     if (!known.has(key)) groups.push(group);
@@ -55,7 +56,7 @@ function operationRows(program: Program, { operations, layer }: LayerPlan): stri
   const made = new Set(operations.map(outputOf));
   const valueName = (id: number): string => {
     const { name, base = id } = program.values[id];
-    // The layer's input has one name, whichever operation made it, so that layers fold.
+    // Values from before a layer are the same to it, whichever layer they come from.
     return made.has(base) ? folded(name, layer).replace(LAYER_PREFIX, "") : LAYER_INPUT;
   };
   return operations.map((operation) => {
@@ -75,7 +76,7 @@ function folded(name: string, layer: number | undefined): string {
   return printable(layer === undefined ? name : name.replace(`.${layer}.`, `.${LAYER_MARK}.`));
 }
 
-/** "Q4_K", or "Q4_K in 5, Q6_K in 3" where layers differ. */
+/** "Q4_K", or "Q4_K in 5, Q6_K in 3" if layers differ. */
 function typesOf(types: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const type of types) counts.set(type, (counts.get(type) ?? 0) + 1);

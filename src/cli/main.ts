@@ -1,16 +1,17 @@
 #!/usr/bin/env node
-// The `rocmforge` command: hands the arguments to `run` and leaves with its status once everything is written. A GPU's
-// driver takes longer to start than everything else to load, so it is started before that.
+// The `rocmforge` command: passes the arguments to `run` and exits with its status once all output is written. A GPU's
+// driver takes longer to start than all modules to load, so it is started first.
 
-import { startDriverAhead } from "./early-driver-start.js";
+import { startDriverEarly } from "./early-driver-start.js";
 
 const args = process.argv.slice(2);
 try {
-  await startDriverAhead(args);
+  await startDriverEarly(args);
   const { run } = await import("./run.js");
   process.exitCode = await run(args);
 } catch (error) {
-  // `run` tells what goes wrong in it. Here the program's own files could not be read, so the words are all in this one.
+  // `run` reports its own errors. This one means that the program's own files could not be read, so nothing else is
+  // imported.
   const reason = error instanceof Error ? error.message : String(error);
   const advice = /^(?:EMFILE|ENFILE)\b/.test(reason)
     ? "raise the limit of open files (`ulimit -n 4096`)"

@@ -1,4 +1,4 @@
-// The options of every command that opens a model, and what they mean to the library.
+// The options of every command that opens a model, and how they map to the library's options.
 
 import type { BackendName, KvCacheType, LoadModelOptions } from "../index.js";
 import { embeddedModelPath } from "../package-files.js";
@@ -9,13 +9,15 @@ import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
 import type { Progress } from "./progress.js";
 
+/** The path of the model that is used without -m. */
 export const EMBEDDED_MODEL = embeddedModelPath();
 
 const SECTION = "model";
-/** Past any published model; the library has the last word. */
+/** Larger than any published model's context; the library makes the final check. */
 const MAX_CONTEXT_TOKENS = 2 ** 24;
 const MAX_THREADS = 1024;
 
+/** The option that names the model. */
 export const MODEL_OPTION = {
   model: {
     kind: "path",
@@ -27,15 +29,17 @@ export const MODEL_OPTION = {
   },
 } as const satisfies OptionTable;
 
+/** The options that every command has. */
 export const GENERAL_OPTIONS = {
   verbose: {
     kind: "flag",
     section: "general",
-    description: "show an error's code, everything that is wrong, and where it comes from",
+    description: "show an error's code, all problems and their causes",
   },
   help: { kind: "flag", short: "h", section: "general", description: "show this text" },
 } as const satisfies OptionTable;
 
+/** The options of every command that opens a model. */
 export const MODEL_OPTIONS = {
   ...MODEL_OPTION,
   ctx: {
@@ -44,14 +48,14 @@ export const MODEL_OPTIONS = {
     placeholder: "TOKENS",
     section: SECTION,
     range: { from: 1, to: MAX_CONTEXT_TOKENS },
-    description: "context: how many tokens prompt and answer may have together",
+    description: "context length: tokens of prompt and answer together",
     fallback: "the model's own, at most 4096",
   },
   backend: {
     kind: "text",
     placeholder: "NAME",
     section: SECTION,
-    description: `what computes: auto, ${backendNames().join(", ")}`,
+    description: `backend: auto, ${backendNames().join(", ")}`,
     fallback: "auto",
   },
   threads: {
@@ -68,28 +72,30 @@ export const MODEL_OPTIONS = {
     kind: "text",
     placeholder: "TYPE",
     section: SECTION,
-    description: "how keys and values are kept: f32, f16, q8_0",
+    description: "type of the KV cache: f32, f16, q8_0",
     fallback: "the backend's choice",
   },
   force: {
     kind: "flag",
     section: SECTION,
-    description: "load the model even if it seems too large for the memory that is free",
+    description: "load the model even if it seems too large for the free memory",
   },
   deterministic: {
     kind: "flag",
     section: SECTION,
-    description: "results to the bit the same, whatever shares a step; slower with prompts",
+    description: "bit-exact results regardless of batching; slower prefill",
   },
 } as const satisfies OptionTable;
 
+/** The values of `MODEL_OPTIONS`. */
 export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
 
+/** The path of the chosen model, or of the embedded one. */
 export function modelPath(values: Pick<ModelValues, "model">): string {
   return values.model ?? EMBEDDED_MODEL;
 }
 
-/** The options as `loadModel` takes them; what was not given stays away. */
+/** The options for `loadModel`; those that were not given are left out. */
 export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<Progress, "update">): LoadModelOptions {
   return {
     ...(values.backend === undefined ? {} : { backend: values.backend as BackendName }),
@@ -99,7 +105,7 @@ export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<P
   };
 }
 
-/** What shapes the plan; the library judges the KV type. */
+/** The options that determine the plan; the library checks the KV type. */
 export function planOptions({
   ctx,
   "kv-type": kvType,
@@ -115,6 +121,7 @@ export function planOptions({
   };
 }
 
+/** The options for creating a backend; those that were not given are left out. */
 export function backendOptions({
   threads,
   device,
@@ -128,6 +135,6 @@ export function backendOptions({
 }
 
 function describeLoading({ loadedTensors, totalTensors, loadedBytes, totalBytes }: LoadingProgress): string {
-  if (loadedTensors === totalTensors) return "computing, with all weights there";
+  if (loadedTensors === totalTensors) return "computing, all weights loaded";
   return `loading the weights, ${formatBytes(loadedBytes)} of ${formatBytes(totalBytes)} (${loadedTensors} of ${totalTensors} tensors)`;
 }

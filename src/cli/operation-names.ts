@@ -1,12 +1,14 @@
-// Operations with names in place of ids, for people and for `plan --json`. Values are `name#id`, because two sums of
-// one layer are both called "sum"; weights are the tensors' names in the file.
+// Operations with names in place of ids, for people and for `plan --json`. Values are written `name#id`, because two
+// sums in one layer are both called "sum"; weights are the tensors' names in the file.
 
 import { fieldsOf, type Operation, type OperationField } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
 import { wordsOf } from "./format.js";
 
+/** An operation with names in place of ids. */
 export type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
 
+/** Replaces an operation's ids by names. */
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {
   const shown = ({ role, value }: OperationField): string | number => {
     if (typeof value === "string") return value;

@@ -14,7 +14,7 @@ const TABLE = {
 const parse = (...args: readonly string[]) => parseOptions("test", TABLE, args);
 
 describe("parseOptions", () => {
-  it("leaves out what was not given", () => {
+  it("omits options that were not given", () => {
     expect(parse()).toEqual({
       values: { name: undefined, word: [], size: undefined, share: undefined, quiet: false },
       positionals: [],

@@ -1,5 +1,5 @@
-// A command's options as a table: it is what gets parsed, what the help text is made of, and what the values' types
-// come from. Strict: an unknown name, a missing value and a value that is not what its kind says are all refused.
+// A command's options as a table, from which the parser, the help text and the types of the values are derived. Strict:
+// an unknown name, a missing value and a value of another kind are refused.
 
 import { parseArgs } from "node:util";
 import { OptionError } from "../errors.js";
@@ -10,33 +10,37 @@ import { type NumberRange, parseNumber } from "./number-value.js";
 interface OptionBase {
   readonly short?: string;
   readonly description: string;
-  /** Under which heading the help text lists it; none is the command's own. */
+  /** The heading under which the help lists it; without one, the command's own options. */
   readonly section?: string;
-  /** What happens when it is left out, for the help text. */
+  /** The value if the option is not given, for the help text. */
   readonly fallback?: string | number;
 }
 
+/** An option without a value. */
 export interface FlagOption extends OptionBase {
   readonly kind: "flag";
 }
 
+/** An option whose value is text. */
 export interface TextOption extends OptionBase {
-  /** A path may begin with ~; a list may be given again and again. */
+  /** A path may begin with ~; a list option may be repeated. */
   readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
 }
 
+/** An option whose value is a number. */
 export interface NumberOption extends OptionBase {
-  /** A count is whole. */
+  /** A count is a whole number. */
   readonly kind: "count" | "number";
   readonly placeholder: string;
   readonly range: NumberRange;
-  /** What to do instead, where people often mean something else. */
+  /** What to do instead, if users often mean something else. */
   readonly hint?: string;
 }
 
+/** An option of a command. */
 export type OptionSpec = FlagOption | TextOption | NumberOption;
-/** By long name. */
+/** Options by long name. */
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
 type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
@@ -47,8 +51,10 @@ type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
       ? string | undefined
       : number | undefined;
 
+/** The parsed values of a table, by option name. */
 export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
+/** The values and positional arguments of a command line. */
 export interface ParsedArguments<Table extends OptionTable> {
   readonly values: OptionValues<Table>;
   readonly positionals: readonly string[];
@@ -56,7 +62,7 @@ export interface ParsedArguments<Table extends OptionTable> {
 
 type MutableValues = Record<string, boolean | number | string | string[] | undefined>;
 
-/** `command` is the place that messages name; the last of a repeated option counts. */
+/** Parses arguments; messages name `command`, and the last of a repeated option counts. */
 export function parseOptions<Table extends OptionTable>(
   command: string,
   table: Table,
@@ -68,7 +74,7 @@ export function parseOptions<Table extends OptionTable>(
       { type: kind === "flag" ? ("boolean" as const) : ("string" as const), ...(short === undefined ? {} : { short }) },
     ]),
   );
-  // Lenient, because parseArgs' own strictness refuses `--temp -1` and knows no nearest name; the loop below is strict.
+  // Not strict, because parseArgs' own strictness refuses `--temp -1` and suggests no names; the loop below is strict.
   const { tokens } = parseArgs({
     args: [...args],
     options: config,
@@ -138,7 +144,7 @@ function numberOf(command: string, name: string, { kind, range, hint }: NumberOp
   throw wrongValue(command, name, result.expected, `"${text}"${hint === undefined ? "" : `; ${hint}`}`);
 }
 
-/** Whether an argument is the spelling of one of the options, so that it was hardly meant as a value. */
+/** Whether an argument is spelled like one of the options, and so was hardly meant as a value. */
 function isOption(table: OptionTable, argument: string): boolean {
   if (argument.startsWith("--")) return Object.hasOwn(table, argument.slice(2).split("=")[0]);
   return (
@@ -146,6 +152,7 @@ function isOption(table: OptionTable, argument: string): boolean {
   );
 }
 
+/** The error for an invalid value of an option. */
 export function wrongValue(command: string, name: string, expected: string, found: string): OptionError {
   return new OptionError("OPTION_VALUE", `[${command}] --${name}: expected ${expected}, found ${found}`, {
     details: { option: name, expected, found },

@@ -1,4 +1,4 @@
-// The library speaks of its options, the command line of its own: one text, and the door translates.
+// Messages of the library name its own options; the command line replaces them by its own.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ describe("the command line's words", () => {
     );
   });
 
-  it("name the command where an option is refused", () => {
+  it("name the command if an option is refused", () => {
     expect(messageFor(refusal("loadModel", "kvCacheType", "q5"), "generate")).toBe(
       "[generate] --kv-type: expected something else, found q5",
     );

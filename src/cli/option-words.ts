@@ -1,10 +1,11 @@
-// Messages of the library in the command line's words. The library marks an option in a text by `optionText`, as its own
-// callers write it: `contextTokens: 2048`. Whoever typed a command knows it as --ctx 2048, and reads that instead.
+// Rewrites messages of the library for the command line. The library marks an option in a text by `optionText`, as its
+// own callers write it: `contextTokens: 2048`. A user of the command line knows it as --ctx 2048, and reads that
+// instead.
 
 import { OptionError } from "../errors.js";
 import { SAMPLER_KEYS } from "./sampling-options.js";
 
-/** The library's name of each option that the command line has, too. */
+/** The library's option names, and the command line's name of each. */
 const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
   ["backend", "--backend"],
   ["contextTokens", "--ctx"],
@@ -39,13 +40,15 @@ const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
   ...Object.entries(SAMPLER_KEYS).map(([name, key]): [string, string] => [key, `--${name}`]),
 ]);
 
-/** As `optionText` writes it. */
+/** An option as `optionText` writes it. */
 const MARKED = /`(?<name>\w+)(?:: (?<value>"[^"`]*"|[\w.+-]+))?`/g;
 
+/** Whether the command line has an option for this option of the library. */
 export function hasCommandLineName(option: string): boolean {
   return COMMAND_LINE_NAMES.has(option);
 }
 
+/** Replaces the library's options in a text by those of the command line. */
 export function inCommandLineWords(text: string): string {
   return text.replace(MARKED, (whole, name: string, value: string | undefined) => {
     const option = COMMAND_LINE_NAMES.get(name);
@@ -54,7 +57,7 @@ export function inCommandLineWords(text: string): string {
   });
 }
 
-/** An error's message; of a refused option also where it was given, which was the command and not a function. */
+/** An error's message; for a refused option it names the command instead of the function. */
 export function messageFor(error: Error, command: string): string {
   const option = error instanceof OptionError ? error.details["option"] : undefined;
   const name = typeof option === "string" ? COMMAND_LINE_NAMES.get(option) : undefined;

@@ -1,31 +1,32 @@
-// Standard output as the commands see it. A reader that goes away (`| head`) ends the work quietly; any other failure,
-// such as a full disk, is an error like the rest.
+// Standard output for the commands. If its reader closes the pipe (`| head`), the command ends quietly; any other
+// failure, such as a full disk, is an error.
 
 import type { Writable } from "node:stream";
 import { FileError } from "../errors.js";
 import { systemFailureText } from "../system-failure.js";
 
+/** Standard output, or another stream, for a command. */
 export class Output {
   readonly #stream: Writable;
   readonly #gone = new AbortController();
 
   constructor(stream: Writable) {
     this.#stream = stream;
-    // Failures reach whoever writes through the callback; without a listener they would also end the process.
+    // Failures are reported to the writer's callback; without a listener they would also crash the process.
     stream.on("error", () => {});
   }
 
-  /** Then it must not take orders from a text that a model wrote. */
+  /** Whether output goes to a terminal, so that control characters in a model's text must be escaped. */
   get isTerminal(): boolean {
     return "isTTY" in this.#stream && this.#stream.isTTY === true;
   }
 
-  /** Aborted when nobody reads any more. */
+  /** Aborted when the reader has closed the pipe. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
 
-  /** Resolves when the text has been handed over, so that a slow reader slows the writer. */
+  /** Resolves when the text has been written, so that a slow reader slows the writer down. */
   async write(text: string): Promise<void> {
     if (text === "" || this.#gone.signal.aborted) return;
     const error = await new Promise<Error | null | undefined>((resolve) => {

@@ -6,6 +6,7 @@ import { formatShape } from "../tensor/descriptor.js";
 import { formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
 
+/** A program as text. */
 export function describeProgram(program: Program): string {
   const { weights, values, memory, ropes, kv } = program;
   return [
@@ -29,7 +30,7 @@ export function describeProgram(program: Program): string {
     `rope tables (${ropes.length})`,
     ...ropes.map(
       ({ magnitude, ratio, stretches }, id) =>
-        `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, stretches ${stretches.join(" ")}`,
+        `  rope ${id}: magnitude ${magnitude}, ratio ${ratio}, scales ${stretches.join(" ")}`,
     ),
     "",
     ...kvLines(kv),

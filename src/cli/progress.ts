@@ -1,20 +1,22 @@
-// What is going on, on stderr, for work that takes more than a second; shorter work stays silent.
-// A terminal gets one line that is rewritten, anything else plain lines, at most one a second.
+// Progress on stderr for work that takes more than a second; shorter work prints nothing. A terminal shows one line
+// that is rewritten; anything else receives plain lines, at most one per second.
 
 import { formatDuration } from "./format.js";
 
 const SILENT_MS = 1000;
 const TERMINAL_INTERVAL_MS = 100;
 const PLAIN_INTERVAL_MS = 1000;
-/** A log needs no line every second to know that the same thing still goes on. */
+/** The interval at which an unchanged line is repeated in a log. */
 const PLAIN_REPEAT_MS = 10_000;
 const ERASE_LINE = "\r\u001b[K";
 
+/** The stream that progress is written to. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
+/** Progress of one task on stderr. */
 export class Progress implements Disposable {
   readonly #stream: ProgressStream;
   readonly #start = performance.now();
@@ -27,7 +29,7 @@ export class Progress implements Disposable {
   constructor(text: string, stream: ProgressStream = process.stderr) {
     this.#text = text;
     this.#stream = stream;
-    // Work that reports rarely still shows that it is alive.
+    // Work that reports rarely still shows that it is running.
     this.#heartbeat = setInterval(() => this.#show(), PLAIN_INTERVAL_MS).unref();
   }
 
@@ -36,13 +38,13 @@ export class Progress implements Disposable {
     this.#show();
   }
 
-  /** Shown at once, for work that will not let go of the thread until it is done. */
+  /** Prints immediately, before work that blocks the thread until it is done. */
   announce(text: string): void {
     this.#text = text;
     this.#write(text);
   }
 
-  /** Removes what a terminal shows, so that other output has the line; nothing is shown afterwards. */
+  /** Clears the line on a terminal for other output; nothing is printed afterwards. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -1,5 +1,5 @@
-// From arguments to an exit status: finds the command, runs it, and turns whatever it throws into one readable line.
-// Statuses: 0 done, 1 failed, 2 the command line itself is wrong, 128 + n ended by a signal.
+// From arguments to an exit status: finds the command, runs it, and prints any error as one readable line. Statuses: 0
+// success, 1 failure, 2 invalid command line, 128 + n ended by a signal.
 
 import { readFileSync } from "node:fs";
 import { OptionError, RocmForgeError } from "../errors.js";
@@ -13,8 +13,9 @@ const FAILED = 1;
 const WRONG_USAGE = 2;
 const HELP_WORDS = ["help", "--help", "-h"];
 
+/** Runs a command line and returns the exit status. */
 export async function run(args: readonly string[]): Promise<number> {
-  // A closed stderr must not end the work.
+  // A closed stderr must not end the command.
   process.stderr.on("error", () => {});
   const output = new Output(process.stdout);
   try {
@@ -71,7 +72,7 @@ async function findCommand(name: string): Promise<Command> {
   }
   const [nearest] = nearestNames(name, names, 1);
   const advice = nearest === undefined ? `the commands are ${names.join(", ")};` : `did you mean "${nearest}"?`;
-  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" tells more`, {
+  throw new OptionError("OPTION_UNKNOWN", `there is no command "${name}"; ${advice} "rocmforge help" shows more`, {
     details: { command: name, nearest },
   });
 }
@@ -83,9 +84,9 @@ function packageVersion(): string {
   return version;
 }
 
-/** One line, the reason first; what else is wrong, the code, the stack and what lies beneath only when asked for. */
+/** One line with the reason; further problems, the code, the stack and the causes only with --verbose. */
 async function describeError(thrown: unknown, command: string, verbose: boolean): Promise<string> {
-  // Loaded only now: a start should wait for nothing that it does not need.
+  // Loaded only now: a start should not wait for code that it does not need.
   const [{ typedError }, { inCommandLineWords, messageFor }] = await Promise.all([
     import("../system-failure.js"),
     import("./option-words.js"),
@@ -105,7 +106,7 @@ async function describeError(thrown: unknown, command: string, verbose: boolean)
 
 function firstLine(error: unknown, wordsOf: (error: RocmForgeError) => string, verbose: boolean): string {
   if (!(error instanceof RocmForgeError)) {
-    return `this is a mistake in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
+    return `this is a bug in rocmforge: ${error instanceof Error ? error.message : String(error)}${verbose ? "" : "; --verbose shows where"}`;
   }
   const hint = error.more.length > 0 && !verbose ? " (--verbose lists them all)" : "";
   return `${wordsOf(error)}${hint}`;

@@ -1,4 +1,4 @@
-// The options that choose how tokens are drawn. Ranges and defaults are the sampler's own, so the two cannot drift.
+// The sampling options. Ranges and defaults are the sampler's own, so the two cannot drift apart.
 
 import { resolveSamplerOptions, SAMPLER_DEFAULTS, SAMPLER_RANGES, type SamplerOptions } from "../sampler/options.js";
 import { parseNumber } from "./number-value.js";
@@ -21,7 +21,7 @@ function sampling(key: NumericOption, description: string, hint?: string): Numbe
   };
 }
 
-/** Which of the sampler's options each of ours sets. */
+/** The sampler's option that each command-line option sets. */
 export const SAMPLER_KEYS = {
   temp: "temperature",
   "top-k": "topK",
@@ -44,8 +44,9 @@ export const SAMPLER_KEYS = {
   seed: "seed",
 } as const satisfies Readonly<Record<string, keyof SamplerOptions>>;
 
+/** The sampling options of the command line. */
 export const SAMPLING_OPTIONS = {
-  temp: sampling("temperature", "temperature; 0 always takes the most likely token"),
+  temp: sampling("temperature", "temperature; 0 is greedy"),
   seed: {
     kind: "count",
     short: "s",
@@ -53,26 +54,26 @@ export const SAMPLING_OPTIONS = {
     section: SECTION,
     range: { from: 0, to: Number.MAX_SAFE_INTEGER },
     description: "the same seed gives the same text",
-    fallback: "a random one, which the summary names",
+    fallback: "random, printed in the summary",
     hint: "leave it out for a random one",
   },
-  "top-k": sampling("topK", "keep the most likely tokens only; 0 is off"),
-  "top-p": sampling("topP", "keep the likeliest tokens that make up this share; 1 is off"),
-  "min-p": sampling("minP", "drop tokens below this share of the likeliest; 0 is off"),
-  typical: sampling("typicalP", "keep the tokens of typical surprise that make up this share; 1 is off"),
-  "repeat-penalty": sampling("repeatPenalty", "divide the logits of tokens seen before; 1 is off"),
-  "presence-penalty": sampling("presencePenalty", "take this from the logit of each token seen before; 0 is off"),
-  "frequency-penalty": sampling("frequencyPenalty", "take this for each time a token was seen; 0 is off"),
-  "repeat-last-n": sampling("penaltyTokens", "how far back the three penalties look; -1 is all, 0 is off"),
-  "dry-multiplier": sampling("dryMultiplier", "DRY, against repeated sequences: its strength; 0 is off"),
-  "dry-base": sampling("dryBase", "DRY: growth of the penalty with the sequence's length"),
+  "top-k": sampling("topK", "keep this many of the most likely tokens; 0 is off"),
+  "top-p": sampling("topP", "keep the most likely tokens up to this cumulative probability; 1 is off"),
+  "min-p": sampling("minP", "drop tokens below this fraction of the best token's probability; 0 is off"),
+  typical: sampling("typicalP", "locally typical sampling up to this cumulative probability; 1 is off"),
+  "repeat-penalty": sampling("repeatPenalty", "divide the logits of recent tokens; 1 is off"),
+  "presence-penalty": sampling("presencePenalty", "subtract this from the logit of each recent token; 0 is off"),
+  "frequency-penalty": sampling("frequencyPenalty", "subtract this for each occurrence of a recent token; 0 is off"),
+  "repeat-last-n": sampling("penaltyTokens", "tokens that the three penalties consider; -1 is all, 0 is off"),
+  "dry-multiplier": sampling("dryMultiplier", "DRY penalty on repeated sequences: strength; 0 is off"),
+  "dry-base": sampling("dryBase", "DRY: growth of the penalty with the length of the repetition"),
   "dry-allowed-length": sampling("dryAllowedLength", "DRY: the longest sequence that may be repeated"),
-  "dry-penalty-last-n": sampling("dryPenaltyTokens", "DRY: how far back it looks; -1 is all, 0 is off"),
-  "xtc-probability": sampling("xtcProbability", "XTC, leaving out top choices: how often; 0 is off"),
-  "xtc-threshold": sampling("xtcThreshold", "XTC: leaves out all but the last token above this share"),
-  mirostat: sampling("mirostat", "2 holds the surprise at mirostat-tau; 0 is off"),
-  "mirostat-tau": sampling("mirostatTau", "mirostat: the surprise to hold, in bits"),
-  "mirostat-eta": sampling("mirostatEta", "mirostat: how fast it adapts"),
+  "dry-penalty-last-n": sampling("dryPenaltyTokens", "DRY: tokens that it considers; -1 is all, 0 is off"),
+  "xtc-probability": sampling("xtcProbability", "XTC, excluding top choices: probability; 0 is off"),
+  "xtc-threshold": sampling("xtcThreshold", "XTC: excludes all but the least likely token above this probability"),
+  mirostat: sampling("mirostat", "2 is Mirostat 2, which keeps the surprise at mirostat-tau; 0 is off"),
+  "mirostat-tau": sampling("mirostatTau", "Mirostat: target surprise in bits"),
+  "mirostat-eta": sampling("mirostatEta", "Mirostat: learning rate"),
   "logit-bias": {
     kind: "list",
     placeholder: "ID=VALUE",
@@ -81,9 +82,10 @@ export const SAMPLING_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+/** The values of `SAMPLING_OPTIONS`. */
 export type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 
-/** What was given, checked; what was not given stays away. */
+/** The options that were given, checked; the others are left out. */
 export function samplerOptions(command: string, values: SamplingValues): Partial<Omit<SamplerOptions, "dryBreakers">> {
   const numbers = Object.entries(SAMPLER_KEYS).flatMap(([name, key]) => {
     const value = values[name as keyof typeof SAMPLER_KEYS];
@@ -93,7 +95,7 @@ export function samplerOptions(command: string, values: SamplingValues): Partial
     ...Object.fromEntries(numbers),
     logitBias: new Map(values["logit-bias"].map((entry) => biasEntry(command, entry))),
   };
-  // Told now rather than after a model has been opened.
+  // Checked now rather than after a model has been opened.
   resolveSamplerOptions(options);
   return options;
 }

@@ -1,6 +1,6 @@
-// What a tensor is for, told by its name alone, so that the bytes of any file can be pictured, supported or not.
+// What a tensor is for, judged by its name alone, so that the bytes of any file can be grouped, supported or not.
 
-/** The first that matches; names end in `.weight`, `.bias` and the like. */
+/** The first match counts; names end in `.weight`, `.bias` and the like. */
 const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
   ["norms", /norm|(?:^|[._])ln_/],
   ["experts", /exps?\b|expert|_shexp|gate_inp/],
@@ -11,8 +11,10 @@ const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
   ["output", /(?:^|\.)(?:output|lm_head|classifier)\b|^cls\b/],
 ];
 
+/** The role of a tensor whose name says nothing. */
 export const OTHER_ROLE = "other";
 
+/** The role of a tensor by its name. */
 export function roleOf(tensorName: string): string {
   return ROLES.find(([, pattern]) => pattern.test(tensorName))?.[0] ?? OTHER_ROLE;
 }

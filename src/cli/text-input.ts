@@ -1,15 +1,17 @@
-// Text from a file, a pipe or stdin, read in pieces so that something endless is refused instead of filling memory.
-// Bytes that are not UTF-8 become U+FFFD.
+// Text from a file, a pipe or stdin, read in chunks so that endless input is refused instead of filling memory. Bytes
+// that are not UTF-8 become U+FFFD.
 
 import { createReadStream } from "node:fs";
 import { FileError, type RocmForgeError } from "../errors.js";
 import { limitReached, systemFailure, systemFailureText } from "../system-failure.js";
 import { formatBytes } from "./format.js";
 
-/** A text and its tokens are held in memory, and a JavaScript string ends at 2^29 characters. */
+/** The longest text: it is held in memory with its tokens, and a JavaScript string ends at 2^29 characters. */
 export const MAX_TEXT_BYTES = 256 * 1024 * 1024;
+/** The path that means stdin. */
 export const STDIN_NAME = "-";
 
+/** Reads a whole text from a file or stdin. */
 export async function readText(path: string): Promise<string> {
   const stream = path === STDIN_NAME ? process.stdin : createReadStream(path);
   const where = path === STDIN_NAME ? "stdin" : path;

@@ -40,7 +40,7 @@ describe("help", () => {
 });
 
 describe("wrapping", () => {
-  it("breaks between words, and leaves a long word whole", () => {
+  it("breaks between words, and keeps a long word whole", () => {
     expect(wrapText("one two three", 7)).toBe("one two\nthree");
     expect(wrapText("a considerable word", 5)).toBe("a\nconsiderable\nword");
     expect(wrapText("", 5)).toBe("");
@@ -53,7 +53,7 @@ describe("wrapping", () => {
     expect(wrapCommand("rocmforge devices", 40, "  ")).toBe("  rocmforge devices");
   });
 
-  it("puts descriptions beside their terms, or below where there is no room", () => {
+  it("puts descriptions beside their terms, or below if there is no room", () => {
     const rows = [
       ["-a", "first and last of all of them in a row of words"],
       ["-b", "second"],

@@ -1,17 +1,17 @@
-// Text for a terminal of any width, broken between words and never inside one: what a terminal breaks by itself it breaks
-// anywhere. A word longer than a line stands on a line of its own.
+// Wraps text for a terminal of any width, between words and never inside one: terminals themselves break lines
+// anywhere. A word longer than a line is on a line of its own.
 
-/** Where there is no terminal, unless the environment says otherwise. */
+/** The width if there is no terminal and the environment sets none. */
 const DEFAULT_WIDTH = 100;
-/** Narrower ones are not worth breaking for. */
+/** The narrowest width: a narrower terminal is not worth wrapping for. */
 const NARROWEST = 40;
 const INDENT = "  ";
 const GAP = "  ";
-/** Less room than this beside the terms, and the descriptions go below them. */
+/** If less room than this is left beside the terms, the descriptions go below them. */
 const LEAST_DESCRIPTION_WIDTH = 32;
 const BELOW = " ".repeat(8);
 
-/** How many characters a line of this stream may have. */
+/** How many characters fit a line of this stream. */
 export function terminalWidth(
   stream: { readonly columns?: number | undefined } = process.stdout,
   environment: NodeJS.ProcessEnv = process.env,
@@ -20,7 +20,7 @@ export function terminalWidth(
   return Number.isInteger(width) && width > 0 ? Math.max(NARROWEST, width) : DEFAULT_WIDTH;
 }
 
-/** Lines of at most `width` characters, and at least a word. */
+/** Lines of at most `width` characters, and at least one word. */
 export function wrapText(text: string, width: number): string {
   return fill(
     text.split(/\s+/).filter((word) => word !== ""),
@@ -29,14 +29,17 @@ export function wrapText(text: string, width: number): string {
   );
 }
 
-/** A command that still is one when it is copied: broken between its arguments, each line but the last ending in a backslash. */
+/**
+ * A command that still works when it is copied: broken between its arguments, each line but the last ending in a
+ * backslash.
+ */
 export function wrapCommand(line: string, width: number, indent: string): string {
   const words = line.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   const hanging = `${indent}  `;
   return indent + fill(words, width - hanging.length, " \\").replaceAll("\n", `\n${hanging}`);
 }
 
-/** As many words in each line as there is room for; a line that goes on has the ending, too. */
+/** As many words in each line as fit; every line but the last has `ending` appended. */
 function fill(words: readonly string[], width: number, ending: string): string {
   const lines: string[] = [];
   let line = "";
@@ -50,7 +53,9 @@ function fill(words: readonly string[], width: number, ending: string): string {
   return [...lines, line].join("\n");
 }
 
-/** Terms and what they mean: in two columns if there is room, else each description below its term. One text per row. */
+/**
+ * Terms and their meanings: in two columns if there is room, else each description below its term. One text per row.
+ */
 export function wrapDefinitions(rows: readonly (readonly [term: string, meaning: string])[], width: number): string[] {
   const termWidth = Math.max(0, ...rows.map(([term]) => term.length));
   const column = INDENT.length + termWidth + GAP.length;

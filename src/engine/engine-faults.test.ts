@@ -111,7 +111,7 @@ describe("a loop that fails itself", () => {
   it("tells everybody, and is lost", async () => {
     const serving = new SimulatedEngine();
     const jobs = [1, 2].map((token) => serving.complete({ prompt: Int32Array.of(token) }));
-    vi.spyOn(serving.pool, "take").mockImplementation(thrower("accounts are wrong"));
+    vi.spyOn(serving.pool, "allocate").mockImplementation(thrower("accounts are wrong"));
     for (const { summary } of jobs) await expect(summary).rejects.toThrow("accounts are wrong");
     expect(serving.loop.failure).toMatchObject({ message: "accounts are wrong" });
     await expect(serving.complete({ prompt: Int32Array.of(1) }).summary).rejects.toThrow("accounts are wrong");

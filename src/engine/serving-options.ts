@@ -4,9 +4,9 @@ import { optionalCount, optionalFlag, refuseUnknownKeys } from "../options.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 
 /** As many as an ordinary server has busy clients; the steps of a backend may hold fewer. */
-const DEFAULT_SEQUENCES = 64;
+export const DEFAULT_SEQUENCES = 64;
 export const MAX_SEQUENCES = 4096;
-const DEFAULT_QUEUED = 256;
+export const DEFAULT_QUEUED = 256;
 export const MAX_QUEUED = 1_000_000;
 /** A mask takes milliseconds: a constraint that takes this long is stuck. */
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;

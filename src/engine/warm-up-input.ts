@@ -23,7 +23,7 @@ export function warmUpInput(
   const { blockTokens, freeBlocks } = pool;
   const promptBlocks = Math.ceil(prompt / blockTokens);
   const wanted = 1 + decoding + promptBlocks;
-  const blocks = wanted <= freeBlocks ? pool.take(wanted) : undefined;
+  const blocks = wanted <= freeBlocks ? pool.allocate(wanted) : undefined;
   if (blocks === undefined) return undefined;
   const [read, ...written] = blocks;
   const decodingPositions = Array.from({ length: decoding }, (_, sequence) =>

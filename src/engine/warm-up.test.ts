@@ -142,7 +142,7 @@ test("goes on after what fails, and gives blocks back", async () => {
 
 test("leaves out what there are too few free blocks for, and evicts none", async () => {
   const pool = new BlockPool(4, 16);
-  const held = pool.take(1);
+  const held = pool.allocate(1);
   const plan = new CountingPlan([step(0, 40), step(2, 0), step(3, 0)]);
   await warmUpOf(plan, { pool }).warmUp.run(NEVER);
   expect(plan.ran).toEqual([2]);

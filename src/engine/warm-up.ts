@@ -143,7 +143,7 @@ export class WarmUp {
       await plan.step(input.step, kvCache, { signal });
     } catch {
     } finally {
-      pool.give(input.blocks);
+      pool.release(input.blocks);
     }
   }
 

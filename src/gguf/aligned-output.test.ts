@@ -2,7 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../test/support/temporary-folder.js";
-import { AlignedOutput, PIECE_BYTES } from "./aligned-output.js";
+import { AlignedOutput, CHUNK_BYTES } from "./aligned-output.js";
 
 async function written(
   writes: readonly { readonly gap: number; readonly bytes: Uint8Array }[],
@@ -28,18 +28,18 @@ async function written(
 }
 
 describe("AlignedOutput", () => {
-  it("writes what it is given where it is told, whatever the sizes and gaps", async () => {
+  it("writes bytes at their positions, whatever the sizes and gaps", async () => {
     const sizes = fc.oneof(
       fc.integer({ min: 1, max: 100 }),
       fc.integer({ min: 60_000, max: 200_000 }),
-      fc.constant(PIECE_BYTES - 5),
-      fc.constant(PIECE_BYTES + 7),
+      fc.constant(CHUNK_BYTES - 5),
+      fc.constant(CHUNK_BYTES + 7),
     );
     const gaps = fc.oneof(
       fc.constant(0),
       fc.integer({ min: 0, max: 40 }),
       fc.integer({ min: 60_000, max: 70_000 }),
-      fc.constant(PIECE_BYTES),
+      fc.constant(CHUNK_BYTES),
     );
     await fc.assert(
       fc.asyncProperty(
@@ -55,7 +55,7 @@ describe("AlignedOutput", () => {
     );
   });
 
-  it("hands over pieces that begin and end at multiples of their size", async () => {
+  it("hands over chunks that begin and end at multiples of their size", async () => {
     const calls: { readonly position: number; readonly length: number }[] = [];
     const handle = {
       write: async (_: Uint8Array, __: number, length: number, position: number) => (
@@ -65,12 +65,12 @@ describe("AlignedOutput", () => {
     };
     const output = new AlignedOutput(handle as never);
     await output.write(new Uint8Array(100), 0);
-    await output.write(new Uint8Array(2 * PIECE_BYTES), 128);
+    await output.write(new Uint8Array(2 * CHUNK_BYTES), 128);
     await output.flush();
     expect(calls).toEqual([
-      { position: 0, length: PIECE_BYTES },
-      { position: PIECE_BYTES, length: PIECE_BYTES },
-      { position: 2 * PIECE_BYTES, length: 128 },
+      { position: 0, length: CHUNK_BYTES },
+      { position: CHUNK_BYTES, length: CHUNK_BYTES },
+      { position: 2 * CHUNK_BYTES, length: 128 },
     ]);
   });
 });

@@ -1,7 +1,7 @@
-// Metadata arrays. One from a file is a byte range that is read and decoded when asked for; one from memory
-// (the writer's input, tests) holds its values. Invariants: every offset inside a range is checked again when it
-// is used, because the file may have changed since it was indexed; `strings`, `toNumbers`, `toStrings` and iteration read
-// in one pass and keep nothing, while `at` and `bytesAt` keep the range's bytes for the next call.
+// Metadata arrays. An array from a file is a byte range that is read and decoded on demand; an array from memory (the
+// writer's input, tests) holds its values. Invariants: every offset inside a range is checked again when it is used,
+// because the file may have changed since it was indexed; `strings`, `toNumbers`, `toStrings` and iteration read in one
+// pass and keep nothing, while `at` and `bytesAt` keep the range's bytes for the next call.
 
 import { GgufError, OptionError } from "../errors.js";
 import {
@@ -13,38 +13,42 @@ import {
   type GgufValueType,
 } from "./value.js";
 
+/** A metadata array, whose elements are decoded on demand. */
 export interface GgufArray {
   readonly elementType: GgufValueType;
   readonly length: number;
   at(index: number): GgufValue;
   /** The raw bytes of a string element, which need not be valid UTF-8. Do not write to them. */
   bytesAt(index: number): Uint8Array;
-  /** String elements one after the other, as they lie in memory. */
+  /** Iterates over the string elements without decoding them. */
   strings(): StringCursor;
-  /** Numeric and bool elements, in one pass. */
+  /** All elements of a numeric or bool array, read in one pass. */
   toNumbers(): Float64Array;
-  /** String elements; invalid UTF-8 becomes U+FFFD. */
+  /** All elements of a string array; invalid UTF-8 becomes U+FFFD. */
   toStrings(): string[];
   [Symbol.iterator](): IterableIterator<GgufValue>;
 }
 
-/** A string element's raw bytes are those of `bytes` from `start` up to `end`, until the next call. Do not write to them. */
+/**
+ * A position in a string array. The element's raw bytes are `bytes` from `start` up to `end`, valid until the next call
+ * of `next`. Do not write to them.
+ */
 export interface StringCursor {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;
-  /** Goes to the first or the next one; false when there is none. */
+  /** Moves to the next element (the first, on the first call); false at the end. */
   next(): boolean;
 }
 
-/** A byte range of a file, read when asked for. */
+/** A byte range of a file that is read on demand. */
 export interface ArrayBytes {
   /** The metadata key, for error messages. */
   readonly field: string;
   read(): Buffer;
 }
 
-/** Strings between two checkpoints; the price of a random access is walking at most this many. */
+/** Strings between two checkpoints of a string array: a random access walks at most this many. */
 export const CHECKPOINT_STRINGS = 64;
 const LENGTH_BYTES = 8;
 
@@ -108,7 +112,7 @@ abstract class ArrayBase implements GgufArray {
   }
 }
 
-/** Elements of one size each, in a file. */
+/** An array in a file whose elements all have the same size. */
 export class FixedArray extends ArrayBase {
   override readonly elementType: FixedValueType;
   readonly #source: ArrayBytes;
@@ -146,13 +150,13 @@ export class FixedArray extends ArrayBase {
   }
 }
 
-/** Strings in a file: an offset for every 64th of them is all that is remembered. */
+/** A string array in a file: it remembers only the offset of every 64th string. */
 export class StringArray extends ArrayBase {
   override readonly elementType = "string";
   readonly #source: ArrayBytes;
   readonly #checkpoints: Uint32Array;
   #kept: Buffer | undefined;
-  /** Where the element after the last one asked for begins. */
+  /** Where the element after the last one read begins. */
   #next = { index: 0, offset: 0 };
 
   constructor(source: ArrayBytes, length: number, checkpoints: Uint32Array) {
@@ -213,7 +217,7 @@ export class StringArray extends ArrayBase {
     this.checkIndex(index);
     const bytes = (this.#kept ??= this.#source.read());
     const checkpoint = Math.floor(index / CHECKPOINT_STRINGS);
-    // Most readers go through from first to last, and need not walk from the checkpoint each time.
+    // Most callers read from first to last, so they need not walk from the checkpoint each time.
     const goesOn = this.#next.index <= index && this.#next.index >= checkpoint * CHECKPOINT_STRINGS;
     let { index: at, offset } = goesOn
       ? this.#next
@@ -238,10 +242,10 @@ export class StringArray extends ArrayBase {
   }
 }
 
-/** What a string element may be given as: text, or bytes that need not be valid UTF-8. */
+/** The value of an array element; a string may also be given as bytes that need not be valid UTF-8. */
 export type ArrayElement = GgufScalar | GgufArray | Uint8Array;
 
-/** Values that are already in memory: arrays of arrays, the writer's input, and tests. */
+/** An array whose values are already in memory: nested arrays, the writer's input, and tests. */
 export class MemoryArray extends ArrayBase {
   override readonly elementType: GgufValueType;
   readonly #values: ArrayLike<ArrayElement>;
@@ -285,12 +289,12 @@ export class MemoryArray extends ArrayBase {
   }
 }
 
-/** The key with its index, as error messages name a nested element. */
+/** The name of a nested element in error messages: the key with its index. */
 export function elementField(field: string, index: number): string {
   return `${field}[${index}]`;
 }
 
-/** How an error message lists the element types that a reader asked for. */
+/** Lists the element types that a reader accepts, for an error message. */
 export function describeElementTypes(types: readonly GgufValueType[]): string {
   return `array of ${types.join(" or ")}`;
 }

@@ -1,6 +1,6 @@
-// One open file, read positionally. Invariants: only regular files are opened, so nothing here can wait for a
-// pipe or a device; a read that comes up short is GGUF_TRUNCATED, never silent zeros; the descriptor is closed
-// after the last read in flight, because a number that the system has given to another file must not be read.
+// One open file, read at given positions. Invariants: only regular files are opened, so a read never blocks on a pipe
+// or a device; a short read is GGUF_TRUNCATED, never silent zeros; the descriptor is closed after the last read in
+// flight, because the system may have given its number to another file by then.
 
 import {
   close,
@@ -19,9 +19,9 @@ import { FileError, GgufError, RocmForgeError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { limitReached, systemFailureText } from "../system-failure.js";
 
-/** One system call reads at most this much, so that a dispose or a shrunken file is noticed between two. */
+/** The most that one system call reads, so that disposal or a shrunken file is noticed between two calls. */
 const READ_CHUNK_BYTES = 64 * 1024 * 1024;
-/** Of a directory that was named instead of a file in it. */
+/** How many entries of a directory are listed if a directory was named instead of a file in it. */
 const MOST_ENTRIES_SEEN = 4096;
 const MOST_MODELS_NAMED = 3;
 
@@ -50,7 +50,7 @@ function requireRegular(path: string, stats: Stats): void {
   });
 }
 
-/** What could have been meant: the models that a folder begins with. */
+/** Suggests the first model files of a folder for an error message. */
 function modelsIn(path: string): string {
   const models: string[] = [];
   let folder: Dir | undefined;
@@ -71,9 +71,10 @@ function modelsIn(path: string): string {
     : `; name a file in it, such as ${models.toSorted().join(", ")}`;
 }
 
+/** One open file, read at given positions; dispose it to close the file. */
 export class ByteSource implements Disposable {
   readonly path: string;
-  /** As it was when the file was opened. */
+  /** The file's size when it was opened. */
   readonly sizeBytes: number;
   readonly #descriptor: number;
   readonly #lifetime: Lifetime;
@@ -89,7 +90,8 @@ export class ByteSource implements Disposable {
   static open(path: string): ByteSource {
     let descriptor: number | undefined;
     try {
-      // Asked before opening, because opening a device can have effects; and after, because names can be replaced.
+      // Checked before opening, because opening a device can have side effects, and again after, because a name can be
+      // replaced.
       requireRegular(path, statSync(path));
       descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
       const stats = fstatSync(descriptor);
@@ -106,7 +108,7 @@ export class ByteSource implements Disposable {
     return this.#descriptor;
   }
 
-  /** Fills `target` from `position`; `field` is what a short read is blamed on. */
+  /** Fills `target` from `position`; the error of a short read names `field`. */
   readSync(target: Uint8Array, position: number, field: string): void {
     this.#lifetime.assertAlive();
     for (let done = 0; done < target.byteLength;) {
@@ -138,7 +140,7 @@ export class ByteSource implements Disposable {
     this.#lifetime.assertAlive();
   }
 
-  /** Throws GGUF_TRUNCATED where the file no longer reaches `endBytes`. */
+  /** Throws GGUF_TRUNCATED if the file no longer reaches `endBytes`. */
   requireSize(endBytes: number, field: string): void {
     this.#lifetime.assertAlive();
     if (fstatSync(this.#descriptor).size < endBytes) throw this.#short(field, endBytes);

@@ -1,18 +1,19 @@
-// The C library's mmap, madvise and munmap, and nothing else. The only file of this folder that imports Koffi;
-// it is loaded by dynamic import, so a platform without Koffi still reads files. Koffi's pointers are plain
-// BigInts, so addresses are branded here and never made anywhere else.
+// The C library's mmap, madvise and munmap. The only file of this folder that imports Koffi; it is loaded by dynamic
+// import, so a platform without Koffi still reads files. Koffi's pointers are plain BigInts, so addresses are branded
+// here and created nowhere else.
 
 import type Koffi from "koffi";
 import { getSystemErrorName } from "node:util";
 import { packageRequire } from "../package-files.js";
 
-// As it is installed, also from a bundle: it finds its own binary by where it is.
+// Loaded from its installed folder even from a bundle, because it looks for its own binary next to itself.
 const koffi = packageRequire("koffi") as typeof Koffi;
 
 declare const addressBrand: unique symbol;
+/** The address of a mapped file, which only `mapFile` creates. */
 export type MappedAddress = bigint & { readonly [addressBrand]: "MappedAddress" };
 
-// The same numbers on every 64-bit Linux.
+// These numbers are the same on every 64-bit Linux.
 const PROT_READ = 1;
 const MAP_SHARED = 1;
 const MADV_WILLNEED = 3;
@@ -21,7 +22,7 @@ const MADV_HUGEPAGE = 14;
 /** (void *) -1 */
 const MAP_FAILED = 2n ** 64n - 1n;
 
-// The running program already has its C library open, whichever one that is: glibc and musl differ in file names.
+// The running program already has its C library open; glibc and musl differ in their file names.
 const program = koffi.load(null);
 const mmap = program.func(
   "void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)",
@@ -29,23 +30,27 @@ const mmap = program.func(
 const munmap = program.func("int munmap(void *address, size_t length)");
 const madvise = program.func("int madvise(void *address, size_t length, int advice)");
 
-/** Maps a whole file for reading; the name of the system's error where it refuses. */
+/** Maps a whole file for reading; returns the name of the system's error if it refuses. */
 export function mapFile(descriptor: number, sizeBytes: number): MappedAddress | { readonly errorName: string } {
   const address: unknown = mmap(null, sizeBytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (typeof address === "bigint" && address !== MAP_FAILED) return address as MappedAddress;
   return { errorName: getSystemErrorName(-koffi.errno()) };
 }
 
+/** Unmaps a file; all views of it must be unreachable. */
 export function unmap(address: MappedAddress, sizeBytes: number): void {
   munmap(address, sizeBytes);
 }
 
-// Advice may be refused without harm, so its result is not looked at; advice on memory that is another's by then neither.
+// Advice may be refused without harm, so its result is ignored; so is that of advice on memory that has been unmapped.
 
 const waitingAdvice: { readonly pageAddress: bigint; readonly sizeBytes: number }[] = [];
 let isAdvising = false;
 
-/** On another thread, one after the other: the kernel looks at every page, a tenth of a second for a few gigabytes. */
+/**
+ * Asks the kernel to read the pages soon. Runs on another thread, one call at a time, because the kernel visits every
+ * page: about 0.1 s for a few gigabytes.
+ */
 export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
   waitingAdvice.push({ pageAddress, sizeBytes });
   if (!isAdvising) adviseNext();
@@ -57,16 +62,20 @@ function adviseNext(): void {
   if (next !== undefined) madvise.async(next.pageAddress, next.sizeBytes, MADV_WILLNEED, adviseNext);
 }
 
-/** Parts that are not in memory yet come in large pages, where kernel and file system know how: fewer faults, faster reads. */
+/**
+ * Asks for large pages for the parts that are not in memory yet: fewer page faults and faster reads, if the kernel and
+ * the file system support it.
+ */
 export function adviseLargePages(pageAddress: bigint, sizeBytes: number): void {
   madvise(pageAddress, sizeBytes, MADV_HUGEPAGE);
 }
 
+/** Lets the kernel drop the pages of a range; a later access reads them again. */
 export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {
   madvise(pageAddress, sizeBytes, MADV_DONTNEED);
 }
 
-/** An ArrayBuffer over mapped memory: reading it after `unmap`, or writing it at all, ends the process. */
-export function viewOf(address: MappedAddress, offset: number, sizeBytes: number): ArrayBuffer {
+/** An ArrayBuffer over mapped memory: reading it after `unmap`, or writing to it, crashes the process. */
+export function mappedBuffer(address: MappedAddress, offset: number, sizeBytes: number): ArrayBuffer {
   return koffi.view(address + BigInt(offset), sizeBytes);
 }

@@ -73,7 +73,7 @@ describe("what is not a readable file", () => {
     await expect(GgufFile.open(folder.path("loop.gguf"))).rejects.toMatchObject({
       code: "FILE_UNREADABLE",
       details: { reason: "ELOOP" },
-      message: expect.stringContaining("its symbolic links lead in a circle (ELOOP); check where they point"),
+      message: expect.stringContaining("its symbolic links form a loop (ELOOP); check where they point"),
     });
   });
 

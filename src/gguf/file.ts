@@ -1,7 +1,7 @@
-// An open GGUF model: metadata, tensor index, and access to tensor bytes by positional read or by mapping.
-// Invariants: opening reads headers only; bytes are reached by a tensor's name, so no caller can reach outside its
-// range; the file's size is asked again before a mapped view is given. A file that shrinks while a view is being
-// read is beyond what TypeScript can catch: readers that must survive it use `readTensor`.
+// An open GGUF model: metadata, tensor index, and access to tensor bytes by positional read or by mapping. Invariants:
+// opening reads headers only; bytes are addressed by a tensor's name, so no caller can read outside its range; the
+// file's size is checked again before a mapped view is returned. A file that shrinks while a view is being read cannot
+// be caught in TypeScript: readers that must survive it use `readTensor`.
 
 import { TensorError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
@@ -17,24 +17,27 @@ import type { GgufTensor } from "./tensor-index.js";
 
 export type { GgufTensor } from "./tensor-index.js";
 
+/** How `GgufFile.open` reads a file. */
 export interface GgufOpenOptions {
-  /** "auto" maps the file where the platform can; "off" reads positionally. */
+  /** "auto" maps the file if the platform supports it; "off" reads positionally. */
   readonly mapping?: "auto" | "off";
 }
 
+/** One file of a model; a split model has several. */
 export interface GgufPart {
   readonly path: string;
   readonly sizeBytes: number;
   readonly version: GgufVersion;
   readonly alignment: number;
-  /** Where the tensor data begins. */
+  /** The byte offset of the tensor data in this file. */
   readonly dataOffset: number;
   readonly tensorCount: number;
 }
 
+/** Whether a file is mapped into memory, and why not. */
 export interface MappingState {
   readonly mapped: boolean;
-  /** Why, in words for a person. */
+  /** Why the file is mapped or not, as a sentence for the user. */
   readonly reason: string;
 }
 
@@ -43,16 +46,17 @@ interface Mappings {
   readonly files: readonly MappedFile[];
 }
 
+/** An open GGUF model: its metadata, its tensor index and the bytes of its tensors. Dispose it to close the file. */
 export class GgufFile implements Disposable {
-  /** As it was given to `open`. */
+  /** The path that was passed to `open`. */
   readonly path: string;
   readonly version: GgufVersion;
   readonly alignment: number;
-  /** All parts together. */
+  /** The size of all parts together. */
   readonly sizeBytes: number;
-  /** Of the first part. Arrays that have not been read cannot be once the file is disposed. */
+  /** The metadata of the first part. Arrays that have not been read yet cannot be read after disposal. */
   readonly metadata: GgufMetadata;
-  /** In file order, part after part. */
+  /** All tensors by name, in file order, part after part. */
   readonly tensors: ReadonlyMap<string, GgufTensor>;
   readonly parts: readonly GgufPart[];
   readonly mappingState: MappingState;
@@ -109,18 +113,18 @@ export class GgufFile implements Disposable {
     await this.#sourceOf(own).read(target, own.offset + byteOffset, `${own.name}.data`);
   }
 
-  /** The header of the first part, which has the metadata. */
+  /** The header of the first part, which contains the metadata. */
   async readHeader(): Promise<HeaderBytes> {
     this.#lifetime.assertAlive();
     const [source] = this.#sources;
     const [{ path, sizeBytes, dataOffset }] = this.parts;
-    // A file without tensors may end before the place where their data would begin.
+    // A file without tensors may end before the offset at which their data would begin.
     const bytes = new Uint8Array(Math.min(dataOffset, sizeBytes));
     await source.read(bytes, 0, "header");
     return { path, sizeBytes, bytes };
   }
 
-  /** Asks the system to read a tensor ahead; does nothing where the file is not mapped. */
+  /** Asks the system to read a tensor's pages soon; does nothing if the file is not mapped. */
   adviseWillNeed(tensor: GgufTensor): void {
     this.#lifetime.assertAlive();
     const own = this.#own(tensor);
@@ -128,9 +132,9 @@ export class GgufFile implements Disposable {
   }
 
   /**
-   * The tensor's bytes without a copy, or undefined where the file is not mapped or the tensor is too large for one
-   * view. The memory is read-only: writing to it ends the process. It stays readable for as long as it is held,
-   * also after the file is disposed.
+   * The tensor's bytes without a copy, or undefined if the file is not mapped or the tensor is too large for one view.
+   * The memory is read-only: writing to it crashes the process. It stays readable as long as the view is referenced,
+   * even after the file is disposed.
    */
   mappedView(tensor: GgufTensor): Uint8Array | undefined {
     this.#lifetime.assertAlive();
@@ -141,7 +145,7 @@ export class GgufFile implements Disposable {
     return mapping.view(own.offset, own.sizeBytes);
   }
 
-  /** The mapping of a part, for native code; undefined where it is not mapped. */
+  /** The mapping of a part, for native code; undefined if the part is not mapped. */
   mapping(part: number): MappedFile | undefined {
     this.#lifetime.assertAlive();
     return this.#mappings[part];
@@ -153,7 +157,7 @@ export class GgufFile implements Disposable {
     for (const source of this.#sources) source[Symbol.dispose]();
   }
 
-  /** What the index says of a tensor, whatever the caller's object says. */
+  /** The index entry of a tensor's name: the fields of the caller's object are not trusted. */
   #own(tensor: GgufTensor): GgufTensor {
     const own = this.tensors.get(tensor.name);
     if (own !== undefined) return own;

@@ -41,7 +41,7 @@ describe("a file that is no GGUF", () => {
     [
       "a Git LFS pointer",
       Buffer.from(LFS),
-      /found a Git LFS pointer, which stands for a file of 4661211808 bytes; run .*`git lfs pull`/,
+      /found a Git LFS pointer to a file of 4661211808 bytes; run .*`git lfs pull`/,
     ],
     [
       "a web page",
@@ -52,19 +52,19 @@ describe("a file that is no GGUF", () => {
     [
       "safetensors",
       safetensors('{"__metadata__":{"format":"pt"},"a":{}}'),
-      /found a safetensors file; take a GGUF of the same model, or convert it with .*convert_hf_to_gguf\.py/,
+      /found a safetensors file; use a GGUF of the same model, or convert it with .*convert_hf_to_gguf\.py/,
     ],
     [
       "the index of a safetensors model",
       Buffer.from('{\n  "metadata": {},\n  "weight_map": {}\n}'),
       /found the index of a safetensors model/,
     ],
-    ["a PyTorch checkpoint", magic(DATA_PKL), /found a PyTorch checkpoint; take a GGUF/],
+    ["a PyTorch checkpoint", magic(DATA_PKL), /found a PyTorch checkpoint; use a GGUF/],
     ["an old PyTorch checkpoint", magic("\x80\x02\x8a\x0a"), /found a PyTorch checkpoint \(pickle\)/],
     ["a zip archive", magic("PK\x03\x04\x14\0model.gguf"), /found a zip archive; unpack it/],
     ["a gzip archive", magic("\x1f\x8b\x08"), /found a gzip archive/],
     ["a tar archive", tar(), /found a tar archive/],
-    ["GGML", magic("lmgg"), /found a model in GGML, the format before GGUF; take a GGUF/],
+    ["GGML", magic("lmgg"), /found a model in GGML, the format before GGUF; use a GGUF/],
     ["GGJT", magic("tjgg\x03\0\0\0"), /found a model in GGJT/],
     ["an old LoRA adapter", magic("algg"), /found a LoRA adapter in a format before GGUF/],
     [

@@ -1,36 +1,37 @@
-// What a file that is no GGUF is instead, told from its first bytes, and what its owner can do. People download a pointer,
-// a web page or the same model in another format, and a message about magic bytes helps none of them. Nothing is trusted:
-// a few hundred bytes are looked at, numbers in them are only compared, and text from them is shown quoted and cut.
+// Recognises files that are not GGUF by their first bytes, and says what to do about them. People download a pointer, a
+// web page or the same model in another format, and a message about magic bytes does not help them. Nothing is trusted:
+// a few hundred bytes are examined, numbers in them are only compared, and text from them is quoted and shortened.
 
 import { quote } from "./value.js";
 
-/** Enough for a tar's magic at 257, a pointer file, or the first lines of a page. */
+/** Enough for a tar's magic at offset 257, a pointer file, or the first lines of a page. */
 export const PROBE_BYTES = 1024;
 const SHOWN_CHARACTERS = 60;
 
+/** A recognised file that is not GGUF, and what its owner can do. */
 export interface ForeignFile {
-  /** As the end of a sentence: `a web page`. */
+  /** What the file is, as the end of a sentence: `a web page`. */
   readonly found: string;
   readonly advice: string;
 }
 
-/** The first bytes of a file, and how long it is in all. */
+/** The first bytes of a file, and its total size. */
 export interface Probe {
   readonly bytes: Buffer;
   readonly sizeBytes: number;
 }
 
-const CONVERT = "take a GGUF of the same model, or convert it with llama.cpp's convert_hf_to_gguf.py";
+const CONVERT = "use a GGUF of the same model, or convert it with llama.cpp's convert_hf_to_gguf.py";
 const UNPACK = "unpack it, and open the .gguf file inside";
 const DOWNLOAD_AGAIN = "download it again";
 const DOWNLOAD_ITSELF = "download the file itself: on Hugging Face its link has /resolve/ in it, not /blob/";
 
-/** Formats by their magic bytes, each at offset 0. */
+/** Formats by their magic bytes at offset 0. */
 const MAGICS: readonly (readonly [magic: string, found: string, advice: string])[] = [
   // 0x67676d6c and its successors, little-endian.
-  ["lmgg", "a model in GGML, the format before GGUF", "take a GGUF of the same model"],
-  ["fmgg", "a model in GGMF, a format before GGUF", "take a GGUF of the same model"],
-  ["tjgg", "a model in GGJT, the format before GGUF", "take a GGUF of the same model"],
+  ["lmgg", "a model in GGML, the format before GGUF", "use a GGUF of the same model"],
+  ["fmgg", "a model in GGMF, a format before GGUF", "use a GGUF of the same model"],
+  ["tjgg", "a model in GGJT, the format before GGUF", "use a GGUF of the same model"],
   ["algg", "a LoRA adapter in a format before GGUF", "merge it into its base model and convert that to GGUF"],
   ["\x80\x02", "a PyTorch checkpoint (pickle)", CONVERT],
   ["\x80\x04", "a PyTorch checkpoint (pickle)", CONVERT],
@@ -46,7 +47,7 @@ const MAGICS: readonly (readonly [magic: string, found: string, advice: string])
   ["\x7fELF", "a program", "name the model file"],
 ];
 
-/** Undefined if it resembles nothing that is known. */
+/** The kind of file that this is instead of GGUF; undefined if it resembles no known format. */
 export function recogniseForeignFile(probe: Probe): ForeignFile | undefined {
   for (const recognise of RECOGNISERS) {
     const found = recognise(probe);
@@ -72,7 +73,7 @@ function emptyFile({ bytes, sizeBytes }: Probe): ForeignFile | undefined {
   const isBlank = bytes.every((byte) => byte === 0);
   return isBlank
     ? {
-        found: "zeros only, as a download leaves them that has not written its data yet",
+        found: "zeros only, as in a download that has not written its data yet",
         advice: `wait for it to end, or ${DOWNLOAD_AGAIN}`,
       }
     : undefined;
@@ -84,7 +85,7 @@ function pointer({ bytes }: Probe): ForeignFile | undefined {
   const size = /^size (?<size>\d{1,15})$/m.exec(written)?.groups?.["size"];
   const whole = size === undefined ? "" : ` of ${size} bytes`;
   return {
-    found: `a Git LFS pointer, which stands for a file${whole}`,
+    found: `a Git LFS pointer to a file${whole}`,
     advice: "run `git lfs install` and `git lfs pull` in its repository, or download the file itself",
   };
 }
@@ -95,7 +96,7 @@ function byMagic({ bytes }: Probe): ForeignFile | undefined {
   return known === undefined ? undefined : { found: known[1], advice: known[2] };
 }
 
-/** PyTorch writes its checkpoints as zip archives, with `data.pkl` first. */
+/** PyTorch writes its checkpoints as zip archives with `data.pkl` first. */
 function zip({ bytes }: Probe): ForeignFile | undefined {
   const start = bytes.toString("latin1");
   if (!start.startsWith("PK\x03\x04") && !start.startsWith("PK\x05\x06")) return undefined;
@@ -104,7 +105,7 @@ function zip({ bytes }: Probe): ForeignFile | undefined {
     : { found: "a zip archive", advice: UNPACK };
 }
 
-/** A 64-bit length, then that much JSON. */
+/** A safetensors file: a 64-bit length, then that much JSON. */
 function safetensors({ bytes, sizeBytes }: Probe): ForeignFile | undefined {
   if (bytes.length < 16) return undefined;
   const headerBytes = bytes.readBigUInt64LE(0);
@@ -132,7 +133,7 @@ function tar({ bytes }: Probe): ForeignFile | undefined {
   return bytes.toString("latin1", 257, 262) === "ustar" ? { found: "a tar archive", advice: UNPACK } : undefined;
 }
 
-/** A protocol buffer: the format's version, then the producer's name. */
+/** An ONNX file: a protocol buffer with the format's version, then the producer's name. */
 function onnx({ bytes }: Probe): ForeignFile | undefined {
   const isModel =
     bytes.length > 16 && bytes[0] === 0x08 && bytes[1] > 0 && bytes[1] < 32 && bytes[2] === 0x12 && bytes[3] < 64;
@@ -159,7 +160,10 @@ function text({ bytes }: Probe): ForeignFile | undefined {
   };
 }
 
-/** No control characters but those of layout, and well-formed up to a character that the probe may have cut. */
+/**
+ * Whether the bytes are text: no control characters except white space, and valid UTF-8 up to a character that the
+ * probe may have cut.
+ */
 function isText(bytes: Buffer): boolean {
   if (bytes.some((byte) => byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d)) return false;
   const broken = bytes.toString("utf8").indexOf("\u{fffd}");

@@ -1,20 +1,21 @@
-// A header as bytes: what another thread needs to make the same metadata of, without the file. It may have been replaced
-// on disk meanwhile, and these are the bytes of the one that is open.
+// A header as bytes, from which another thread builds the same metadata without reopening the file: the file may have
+// been replaced on disk, and these bytes are of the one that is open.
 
 import { GgufError } from "../errors.js";
 import { readHeader } from "./header.js";
 import type { HeaderSource } from "./header-cursor.js";
 import type { GgufMetadata } from "./metadata.js";
 
-/** Can be sent to another thread. */
+/** The header of an open file, in a form that can be posted to another thread. */
 export interface HeaderBytes {
   readonly path: string;
-  /** Of the whole file. */
+  /** The size of the whole file. */
   readonly sizeBytes: number;
-  /** From its beginning to where the tensor data begins. */
+  /** The file's bytes from its beginning to the start of the tensor data. */
   readonly bytes: Uint8Array;
 }
 
+/** Parses the metadata of a header that was read on another thread. */
 export function metadataOf({ path, sizeBytes, bytes }: HeaderBytes): GgufMetadata {
   const requireSize = (endBytes: number, field: string): void => {
     if (endBytes > bytes.length)
@@ -29,7 +30,7 @@ export function metadataOf({ path, sizeBytes, bytes }: HeaderBytes): GgufMetadat
     sizeBytes,
     requireSize,
     readSync: (target, position, field) => {
-      // The reader's window may reach into the tensor data, of which it looks at nothing.
+      // The reader's window may reach into the tensor data, which it does not use.
       const end = Math.min(position + target.byteLength, bytes.length);
       if (position >= end) requireSize(position + target.byteLength, field);
       target.set(bytes.subarray(position, end));

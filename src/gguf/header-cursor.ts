@@ -1,5 +1,5 @@
-// Walks a header front to back through one small window over the file. Invariants: the window never grows; every
-// request is compared with the bytes left before anything is read or allocated; skipping costs no read.
+// Reads a header front to back through one small window over the file. Invariants: the window never grows; every length
+// is compared with the bytes left before anything is read or allocated; skipping reads nothing.
 
 import { GgufError } from "../errors.js";
 import { MAX_HEADER_BYTES } from "./limits.js";
@@ -7,19 +7,20 @@ import { MAX_HEADER_BYTES } from "./limits.js";
 const WINDOW_BYTES = 64 * 1024;
 const STRING_LENGTH_BYTES = 8;
 const TWO_TO_32 = 2 ** 32;
-/** Above this, the upper half of a 64-bit length makes it larger than a `number` can hold exactly. */
+/** If the upper half of a 64-bit length exceeds this, a `number` cannot hold the length exactly. */
 const MAX_SAFE_UPPER_HALF = 2 ** 21 - 1;
 
-/** Where a header is read from: an open file, or its first bytes in memory. */
+/** What a header is read from: an open file, or its first bytes in memory. */
 export interface HeaderSource {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Fills `target` from `position`; `field` is what a short read is blamed on. */
+  /** Fills `target` from `position`; the error of a short read names `field`. */
   readSync(target: Uint8Array, position: number, field: string): void;
-  /** Throws GGUF_TRUNCATED where there are fewer bytes. */
+  /** Throws GGUF_TRUNCATED if the file ends before `endBytes`. */
   requireSize(endBytes: number, field: string): void;
 }
 
+/** A forward reader over a header, through one small window. */
 export class HeaderCursor {
   readonly source: HeaderSource;
   readonly #window: Buffer;
@@ -41,7 +42,7 @@ export class HeaderCursor {
     return this.source.sizeBytes - this.#position;
   }
 
-  /** Throws unless `lengthBytes` more are in the file and within the header's limit. */
+  /** Throws unless the file has `lengthBytes` more bytes within the header's limit. */
   require(lengthBytes: number | bigint, field: string): void {
     if (lengthBytes > this.remaining) {
       const expected = `${lengthBytes} bytes at ${this.#position}`;
@@ -64,7 +65,9 @@ export class HeaderCursor {
     return this.#window.readUInt32LE(this.#take(4, field));
   }
 
-  /** A `bigint` only where a `number` would not be exact, so that comparisons with limits just work. */
+  /**
+   * A 64-bit integer: a `bigint` only if a `number` would not be exact, so that comparisons with limits work on both.
+   */
   uint64(field: string): number | bigint {
     const at = this.#take(8, field);
     const upper = this.#window.readUInt32LE(at + 4);
@@ -72,13 +75,13 @@ export class HeaderCursor {
     return this.#window.readBigUInt64LE(at);
   }
 
-  /** Bytes that stay valid until the next call; at most a window's worth. */
+  /** The next bytes, at most a window's worth; valid until the next call. */
   peekBytes(lengthBytes: number, field: string): Buffer {
     const at = this.#take(lengthBytes, field);
     return this.#window.subarray(at, at + lengthBytes);
   }
 
-  /** A string's bytes as text; callers bound the length first. */
+  /** A string's bytes as text; callers check the length first. */
   text(lengthBytes: number, field: string): { readonly text: string; readonly bytes: Buffer } {
     const bytes =
       lengthBytes <= this.#window.length ? this.peekBytes(lengthBytes, field) : this.#readApart(lengthBytes, field);
@@ -91,9 +94,9 @@ export class HeaderCursor {
   }
 
   /**
-   * Walks `count` strings and notes where every `stride`th begins, relative to the first. Written as one loop over
-   * the window because a vocabulary has half a million of them; a length that this loop would rather not judge
-   * goes to `refuse`, which throws.
+   * Walks `count` strings and records where every `stride`th begins, relative to the first. It is one loop over the
+   * window because a vocabulary has half a million strings; `refuse` is called, and throws, on a length that this loop
+   * does not accept.
    */
   indexStrings(
     count: number,
@@ -128,7 +131,7 @@ export class HeaderCursor {
     return bytes;
   }
 
-  /** Moves past `lengthBytes` and gives their place in the window. */
+  /** Moves past `lengthBytes` and returns where they begin in the window. */
   #take(lengthBytes: number, field: string): number {
     let at = this.#position - this.#windowStart;
     if (at < 0 || at + lengthBytes > this.#windowFilled) {

@@ -1,5 +1,5 @@
-// Encodes a GGUF header: counts, metadata, tensor index. The counterpart of header.ts, and held to the same rules:
-// what it refuses (OPTION_VALUE) the reader would refuse too. Tests that need a broken file break its bytes.
+// Encodes a GGUF header: counts, metadata, tensor index. The counterpart of header.ts with the same rules: it refuses
+// (OPTION_VALUE) whatever the reader would refuse. Tests that need a broken file change its bytes.
 
 import { OptionError } from "../errors.js";
 import { layoutByName, type BlockTypeName } from "../quant/layout.js";
@@ -16,24 +16,27 @@ import {
 import type { GgufEntry } from "./metadata.js";
 import { fixedBytes, isFixed, isInteger, valueTypeId, type FixedValueType, type GgufScalar } from "./value.js";
 
+/** A tensor to be written: its name, block type and shape. */
 export interface TensorPlan {
   readonly name: string;
   readonly type: BlockTypeName;
   readonly shape: readonly number[];
 }
 
+/** The header to be written: version, alignment, metadata and tensors. */
 export interface HeaderPlan {
   readonly version?: GgufVersion;
-  /** Written as `general.alignment` where it is not the default. */
+  /** Written as `general.alignment` if it is not the default. */
   readonly alignment?: number;
   readonly metadata: readonly GgufEntry[];
   readonly tensors: readonly TensorPlan[];
 }
 
+/** An encoded header, and where each tensor's data goes. */
 export interface EncodedHeader {
-  /** Padded up to the first tensor. */
+  /** The encoded header, padded up to the first tensor. */
   readonly bytes: Buffer;
-  /** Absolute, in the order of the plan's tensors. */
+  /** The absolute byte range of each tensor, in the order of the plan's tensors. */
   readonly ranges: readonly { readonly offset: number; readonly sizeBytes: number }[];
   readonly fileBytes: number;
 }
@@ -41,6 +44,7 @@ export interface EncodedHeader {
 const CURRENT_VERSION = 3;
 const INITIAL_BYTES = 64 * 1024;
 
+/** Encodes a header; throws OPTION_VALUE for anything that the reader would refuse. */
 export function encodeHeader(plan: HeaderPlan): EncodedHeader {
   const metadata = withAlignment(plan);
   const alignment = alignmentOf(metadata);
@@ -166,7 +170,7 @@ function tensorBytes(name: string, type: BlockTypeName, shape: readonly number[]
       `[${shape.join(", ")}]`,
     );
   }
-  const sizeBytes = (shape.reduce((product, dimension) => product * dimension, 1) / blockElements) * blockBytes;
+  const sizeBytes = (shape.reduce((count, dimension) => count * dimension, 1) / blockElements) * blockBytes;
   if (!Number.isSafeInteger(sizeBytes))
     throw refusal(`${name}.shape`, "a size of at most 2^53 - 1 bytes", `[${shape.join(", ")}]`);
   return sizeBytes;
@@ -178,7 +182,7 @@ function refusal(field: string, expected: string, found: string): OptionError {
   });
 }
 
-/** Bytes that grow by doubling, so that a vocabulary of half a million strings costs one pass. */
+/** A byte buffer that grows by doubling, so that a vocabulary of half a million strings takes one pass. */
 class ByteBuilder {
   #bytes = Buffer.alloc(INITIAL_BYTES);
   length = 0;

@@ -231,7 +231,7 @@ describe("arrays", () => {
     });
   });
 
-  test("rejects more elements than the limit, even where the file holds them", async () => {
+  test("rejects more elements than the limit, even if the file contains them", async () => {
     const bytes = oneKey("array")
       .u32(0)
       .u64(MAX_ARRAY_ELEMENTS + 1)

@@ -1,6 +1,6 @@
-// Reads the header of one part: magic, version, counts, metadata, tensor index, and where the data begins.
-// Invariant: what comes out has passed every check of this folder; nothing of the tensor data has been read.
-// Format: the GGUF specification. Version 1 had 32-bit counts and is not read; 2 and 3 differ in nothing here.
+// Reads the header of one part: magic, version, counts, metadata, tensor index, and the offset of the data. Invariant:
+// the result has passed every check of this folder, and no tensor data has been read. Format: the GGUF specification.
+// Version 1 had 32-bit counts and is not supported; versions 2 and 3 do not differ here.
 
 import { GgufError } from "../errors.js";
 import { PROBE_BYTES, recogniseForeignFile } from "./foreign-file.js";
@@ -20,28 +20,32 @@ import { GgufMetadata } from "./metadata.js";
 import { placeTensors, readTensorInfos, type GgufTensor } from "./tensor-index.js";
 import { describeValue, quote } from "./value.js";
 
+/** The first four bytes of a GGUF file. */
 export const MAGIC = "GGUF";
+/** The GGUF versions that can be read and written. */
 export const VERSIONS = [2, 3] as const;
+/** A GGUF version that can be read and written. */
 export type GgufVersion = (typeof VERSIONS)[number];
-/** A big-endian writer's version, read the other way round, has its only digits in the top byte. */
+/** The version field of a big-endian file, read as little-endian, is at least this large. */
 const SMALLEST_SWAPPED_VERSION = 0x0100_0000;
 
+/** The header of one part: version, alignment, metadata and tensor index. */
 export interface GgufHeader {
   readonly version: GgufVersion;
   readonly alignment: number;
   readonly metadata: GgufMetadata;
   readonly tensors: readonly GgufTensor[];
-  /** Where the tensor data begins, absolute. */
+  /** The absolute byte offset of the tensor data. */
   readonly dataOffset: number;
 }
 
-/** `spent` counts what the parts of one model cost together. */
+/** Reads and checks the header of one part; `spent` accumulates the memory cost of all parts of a model. */
 export function readHeader(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   try {
     return parse(source, spent);
   } catch (error) {
     if (!(error instanceof GgufError)) throw error;
-    // Fields are named as the header spells them; which file it was is said once, here.
+    // Fields are named as the header spells them; the file's path is added once, here.
     throw new GgufError(error.code, error.finding, { details: { path: source.path }, cause: error.cause });
   }
 }
@@ -62,6 +66,7 @@ function parse(source: HeaderSource, spent: MetadataBudget): GgufHeader {
   return { version, alignment, metadata, tensors, dataOffset };
 }
 
+/** The smallest multiple of `alignment` at or after `position`. */
 export function alignUp(position: number, alignment: number): number {
   return Math.ceil(position / alignment) * alignment;
 }
@@ -70,7 +75,7 @@ function requireMagic(cursor: HeaderCursor): void {
   const field = "header.magic";
   const present = cursor.peekBytes(Math.min(MAGIC.length, cursor.remaining), field).toString("latin1");
   if (present === "" || present !== MAGIC.slice(0, present.length)) throw notGguf(cursor.source, field, present);
-  // Asked second, so that a short file of another kind is called by its right name.
+  // Checked second, so that a short file of another kind is reported as that kind.
   if (cursor.source.sizeBytes < FIXED_HEADER_BYTES) {
     const expected = `a header of at least ${FIXED_HEADER_BYTES} bytes`;
     throw new GgufError("GGUF_TRUNCATED", {

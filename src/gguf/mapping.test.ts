@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import { GgufFile, type GgufTensor } from "./file.js";
-import { mappingObstacle } from "./mapping.js";
+import { mappingUnavailableReason } from "./mapping.js";
 import { temporaryFolder } from "./testing/temporary-folder.js";
 import { encodeGguf, writeGguf } from "./writer.js";
 
@@ -21,7 +21,7 @@ const MODEL = encodeGguf({
     data: Buffer.alloc(TENSOR_BYTES, index + 1),
   })),
 });
-const obstacle = mappingObstacle();
+const unavailableReason = mappingUnavailableReason();
 
 function tensorOf(file: GgufFile, name: string): GgufTensor {
   const tensor = file.tensors.get(name);
@@ -29,16 +29,16 @@ function tensorOf(file: GgufFile, name: string): GgufTensor {
   return tensor;
 }
 
-describe("where files cannot be mapped", () => {
+describe("files that cannot be mapped", () => {
   test.each([
     ["win32", "x64"],
     ["darwin", "arm64"],
     ["linux", "ia32"],
   ])("%s on %s says why", (platform, architecture) => {
-    expect(mappingObstacle(platform, architecture)).toContain("positionally");
+    expect(mappingUnavailableReason(platform, architecture)).toContain("positionally");
   });
 
-  test("turning mapping off leaves positional reads", async () => {
+  test("are read positionally if mapping is off", async () => {
     using file = await folder.open(MODEL, { mapping: "off" });
     const tensor = tensorOf(file, "second");
     expect(file.mappingState).toEqual({ mapped: false, reason: "turned off" });
@@ -51,8 +51,8 @@ describe("where files cannot be mapped", () => {
   });
 });
 
-describe.skipIf(obstacle !== undefined)(
-  `mapped files${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`,
+describe.skipIf(unavailableReason !== undefined)(
+  `mapped files${unavailableReason === undefined ? "" : ` (skipped: ${unavailableReason})`}`,
   () => {
     function mappedRanges(path: string): number {
       return readFileSync("/proc/self/maps", "utf8")
@@ -89,7 +89,7 @@ describe.skipIf(obstacle !== undefined)(
       );
     });
 
-    test("are unmapped at once where no view is held, and their address is gone", async () => {
+    test("are unmapped at once if no view exists, and their address is refused", async () => {
       const path = folder.write("unheld.gguf", MODEL);
       const file = await GgufFile.open(path);
       const mapping = file.mapping(0);

@@ -1,6 +1,6 @@
-// A file mapped into memory, and the views handed out of it. Reading a view after munmap would kill the process,
-// and an external ArrayBuffer can be neither detached nor transferred in Node 20; so disposal gives the pages back
-// at once but unmaps the address range only when the last view has been collected. Views are read-only memory.
+// A file mapped into memory, and the views of it. Reading a view after munmap would crash the process, and an external
+// ArrayBuffer can be neither detached nor transferred in Node 20; so disposal releases the pages at once but unmaps the
+// address range only when the last view has been garbage-collected. Views are read-only memory.
 
 import { endianness } from "node:os";
 import { Lifetime } from "../lifetime.js";
@@ -10,11 +10,14 @@ import { MAX_VIEW_BYTES } from "./limits.js";
 
 type Calls = typeof import("./ffi.js");
 
-/** The largest page of any platform, so that a multiple of it is one of every smaller page too. */
+/** The largest page size of any platform: a multiple of it is a multiple of every smaller page size. */
 const PAGE_BYTES = 65_536;
 const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["x64", "arm64", "riscv64", "loong64"]);
 
-/** What outlives the MappedFile while views do: the views' registry holds it, and it holds nothing of theirs. */
+/**
+ * The part of a mapping that lives as long as its views: the finalization registry refers to it, and it refers to no
+ * view.
+ */
 interface Region {
   readonly calls: Calls;
   readonly address: MappedAddress;
@@ -32,8 +35,8 @@ const collectedViews = new FinalizationRegistry<Region>((region) => {
   unmapWhenUnused(region);
 });
 
-/** Why files cannot be mapped on this platform, or undefined where they can. */
-export function mappingObstacle(
+/** Why files cannot be mapped on this platform; undefined if they can. */
+export function mappingUnavailableReason(
   platform: string = process.platform,
   architecture: string = process.arch,
 ): string | undefined {
@@ -44,11 +47,12 @@ export function mappingObstacle(
   return undefined;
 }
 
+/** A file mapped into memory; disposal releases its pages. */
 export class MappedFile implements Disposable {
   readonly sizeBytes: number;
   readonly #region: Region;
   readonly #lifetime: Lifetime;
-  /** One ArrayBuffer per tensor while anyone holds it, because V8 counts each against its memory limits. */
+  /** One ArrayBuffer per tensor while it is referenced, because V8 counts each against its memory limits. */
   readonly #buffers = new Map<number, WeakRef<ArrayBuffer>>();
 
   private constructor(region: Region, path: string) {
@@ -57,10 +61,10 @@ export class MappedFile implements Disposable {
     this.#lifetime = new Lifetime(`the mapping of ${path}`);
   }
 
-  /** The mapping, or why there is none. */
+  /** Maps the file, or returns the reason why it cannot be mapped. */
   static async map(source: ByteSource): Promise<MappedFile | { readonly reason: string }> {
-    const obstacle = mappingObstacle();
-    if (obstacle !== undefined) return { reason: obstacle };
+    const reason = mappingUnavailableReason();
+    if (reason !== undefined) return { reason };
     let calls: Calls;
     try {
       calls = await import("./ffi.js");
@@ -74,26 +78,29 @@ export class MappedFile implements Disposable {
     return new MappedFile({ calls, address, sizeBytes, liveViews: 0, ended: false }, source.path);
   }
 
-  /** For native code, which must not keep it beyond this object's life. */
+  /** The address of the mapping, for native code, which must not use it after this object is disposed. */
   get address(): bigint {
     this.#lifetime.assertAlive();
     return this.#region.address;
   }
 
-  /** Bytes of the file without a copy; undefined where one view cannot be that large. The caller checks the file's size. */
+  /**
+   * Bytes of the file without a copy; undefined if they exceed the largest possible view. The caller checks the file's
+   * size.
+   */
   view(offset: number, sizeBytes: number): Uint8Array | undefined {
     this.#lifetime.assertAlive();
     if (sizeBytes > MAX_VIEW_BYTES || offset < 0 || offset + sizeBytes > this.sizeBytes) return undefined;
     const known = this.#buffers.get(offset)?.deref();
     if (known?.byteLength === sizeBytes) return new Uint8Array(known);
-    const buffer = this.#region.calls.viewOf(this.#region.address, offset, sizeBytes);
+    const buffer = this.#region.calls.mappedBuffer(this.#region.address, offset, sizeBytes);
     this.#region.liveViews++;
     collectedViews.register(buffer, this.#region);
     this.#buffers.set(offset, new WeakRef(buffer));
     return new Uint8Array(buffer);
   }
 
-  /** Asks the system to read a range ahead. */
+  /** Asks the system to read a range soon. */
   adviseWillNeed(offset: number, sizeBytes: number): void {
     this.#lifetime.assertAlive();
     const start = Math.floor(offset / PAGE_BYTES) * PAGE_BYTES;

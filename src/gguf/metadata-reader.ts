@@ -1,6 +1,6 @@
-// Reads the key-value pairs of a header. Scalars are decoded at once; arrays become byte ranges, and string
-// arrays are walked once to check them and to note an offset for every 64th string.
-// Invariants: a count is compared with its limit and with the bytes left before anything is allocated for it.
+// Reads the key-value pairs of a header. Scalars are decoded at once; arrays become byte ranges, and string arrays are
+// walked once to check them and to record the offset of every 64th string. Invariant: a count is compared with its
+// limit and with the bytes left before anything is allocated for it.
 
 import { isUtf8 } from "node:buffer";
 import { GgufError } from "../errors.js";
@@ -28,21 +28,22 @@ import {
 import type { GgufEntry } from "./metadata.js";
 import { VALUE_TYPES, fixedBytes, isFixed, quote, readFixed, valueTypeById, type GgufValueType } from "./value.js";
 
-// Escape sequences in a name could rewrite the terminal of whoever lists the file.
+// Escape sequences in a name could control the terminal on which the file is listed.
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** Text that is used as a name: valid UTF-8 and printable. Gives the reason why not, or undefined. */
+/** Why a text cannot be used as a name, which has to be valid UTF-8 and printable; undefined if it can. */
 export function nameFault(text: string, bytes: Uint8Array): string | undefined {
   if (!isUtf8(bytes)) return `${quote(text)}, which is not valid UTF-8`;
   return CONTROL_CHARACTER.test(text) ? `${quote(text)}, which has control characters` : undefined;
 }
 
-/** What the headers of one model may cost in memory, all parts together. */
+/** What the headers of one model have cost in memory so far, all parts together. */
 export interface MetadataBudget {
   decodedBytes: number;
   nestedArrays: number;
 }
 
+/** Reads and checks the key-value pairs of one header. */
 export class MetadataReader {
   readonly #cursor: HeaderCursor;
   readonly #spent: MetadataBudget;
@@ -99,7 +100,7 @@ export class MetadataReader {
 
   #stringLength(field: string): number {
     const length = this.#cursor.uint64(field);
-    // The end of the file is asked about first: a damaged length is far more likely than a huge string.
+    // The end of the file is checked first: a damaged length is far more likely than a huge string.
     this.#cursor.require(length, field);
     if (length > MAX_STRING_BYTES) throw limit(field, "a string", "bytes", MAX_STRING_BYTES, length);
     return Number(length);
@@ -121,7 +122,7 @@ export class MetadataReader {
       : elementType === "string"
         ? MIN_STRING_BYTES
         : MIN_ARRAY_BYTES;
-    // BigInt, because the product of an unchecked count can pass 2^53.
+    // BigInt, because an unchecked count times a size can exceed 2^53.
     this.#cursor.require(BigInt(count) * BigInt(elementBytes), field);
     const most = elementType === "string" ? MAX_STRING_ELEMENTS : MAX_ARRAY_ELEMENTS;
     if (count > most) throw limit(field, `an array of ${elementType}`, "elements", most, count);

@@ -1,31 +1,32 @@
-// The key-value half of a GGUF header, with getters that check types. Invariants: keys are unique and keep the
-// file's order; a getter gives undefined for an absent key and throws GGUF_VALUE for a value of another type,
-// so a caller never mistakes a wrong file for a default.
+// The key-value half of a GGUF header, with getters that check types. Invariants: keys are unique and keep the file's
+// order; a getter returns undefined for an absent key and throws GGUF_VALUE for a value of another type, so an invalid
+// value is never mistaken for a default.
 
 import { GgufError } from "../errors.js";
 import { MemoryArray, describeElementTypes, type GgufArray } from "./array.js";
 import { describeValue, isFixed, isInteger, type GgufScalar, type GgufValue, type GgufValueType } from "./value.js";
 
-/** One key with its value; the type says how it is stored. Helpers that build these are in entry.ts. */
+/** A key with its typed value. The helpers of entry.ts build these. */
 export type GgufEntry =
   | { readonly key: string; readonly type: "array"; readonly value: GgufArray }
   | { readonly key: string; readonly type: Exclude<GgufValueType, "array">; readonly value: GgufScalar };
 
 /**
- * What `GgufMetadata.of` infers a type for: numbers that are all whole are int32 (int64 where they do not fit),
- * others float32, an empty array one of strings. Where the type matters, use the helpers of entry.ts.
+ * A value whose type `GgufMetadata.of` infers: whole numbers are int32 (int64 if they do not fit), others float32, an
+ * empty array one of strings. If the exact type matters, use the helpers of entry.ts.
  */
 export type PlainValue = GgufScalar | GgufArray | readonly GgufScalar[];
 
+/** The metadata of a GGUF file, with getters that check types. */
 export class GgufMetadata {
   readonly #entries: ReadonlyMap<string, GgufEntry>;
 
-  /** The last entry wins where a key is repeated; the reader refuses repeats before it comes here. */
+  /** If a key is repeated, the last entry wins; the reader refuses repeated keys before. */
   constructor(entries: Iterable<GgufEntry>) {
     this.#entries = new Map(Array.from(entries, (entry) => [entry.key, entry]));
   }
 
-  /** Metadata from plain values, for tests and synthetic models where the exact integer width does not matter. */
+  /** Metadata from plain values, for tests and synthetic models in which the exact integer width does not matter. */
   static of(record: Readonly<Record<string, PlainValue>>): GgufMetadata {
     return new GgufMetadata(Object.entries(record).map(([key, value]) => inferEntry(key, value)));
   }
@@ -61,7 +62,7 @@ export class GgufMetadata {
     return entry.value;
   }
 
-  /** Any numeric type; the value must be finite, and exact where it is an integer. */
+  /** A value of any numeric type; it must be finite, and exact if it is an integer. */
   number(key: string): number | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -73,7 +74,7 @@ export class GgufMetadata {
     return value;
   }
 
-  /** Any integer type, signed or not. */
+  /** A value of any integer type, signed or unsigned. */
   integer(key: string): number | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -88,7 +89,7 @@ export class GgufMetadata {
     return entry.value;
   }
 
-  /** An array, of any of `elementTypes` where they are given. */
+  /** An array, of one of `elementTypes` if they are given. */
   array(key: string, elementTypes?: readonly GgufValueType[]): GgufArray | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;

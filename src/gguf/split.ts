@@ -1,7 +1,7 @@
-// Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides
-// whether a file is a part, the name only where its siblings are; parts come in order, each says its own number
-// and the same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`,
-// `split.tensors.count` (of all parts together), as llama.cpp's gguf-split writes them; merged files keep a count of 0.
+// Opens a model that is one file or several named `NAME-00001-of-00003.gguf`. Invariants: the metadata decides whether
+// a file is a part, its name only tells where the siblings are; parts come in order, each states its own number and the
+// same count, and no tensor is in two of them. Keys: `split.no` (from 0), `split.count`, `split.tensors.count` (of all
+// parts together), as llama.cpp's gguf-split writes them; merged files keep a count of 0.
 
 import { basename, dirname, join } from "node:path";
 import { FileError, GgufError } from "../errors.js";
@@ -15,17 +15,19 @@ import { quote } from "./value.js";
 
 const PART_NAME = /^(?<stem>.+)-(?<number>\d{5})-of-(?<count>\d{5})\.gguf$/u;
 
+/** One open file of a model with its header. */
 export interface OpenedPart {
   readonly source: ByteSource;
   readonly header: GgufHeader;
 }
 
+/** All parts of a model with their joined tensor index. */
 export interface OpenedModel {
   readonly parts: readonly OpenedPart[];
   readonly tensors: ReadonlyMap<string, GgufTensor>;
 }
 
-/** The name of a part, numbered from 0. */
+/** The file name of a part, numbered from 0. */
 export function partPath(stem: string, part: number, count: number): string {
   return `${stem}-${fiveDigits(part + 1)}-of-${fiveDigits(count)}.gguf`;
 }
@@ -34,6 +36,7 @@ function fiveDigits(value: number): string {
   return String(value).padStart(5, "0");
 }
 
+/** Opens a model of one file or several parts, and checks that the parts belong together. */
 export function openModel(path: string): OpenedModel {
   const opened: OpenParts = { sources: [], spent: { decodedBytes: 0, nestedArrays: 0 } };
   try {
@@ -47,7 +50,7 @@ export function openModel(path: string): OpenedModel {
   }
 }
 
-/** What is to be closed if opening fails, and what the headers have cost so far. */
+/** The files to close if opening fails, and what the headers have cost so far. */
 interface OpenParts {
   readonly sources: ByteSource[];
   readonly spent: MetadataBudget;

@@ -1,6 +1,6 @@
-// Reads and checks the tensor index of one part. Invariants of every tensor that comes out of here: a unique
-// printable name, one to four positive dimensions, whole blocks per row, sizes exact in a `number`, and a byte
-// range that is aligned, inside the file and shared with no other tensor.
+// Reads and checks the tensor index of one part. Invariants of every tensor in the result: a unique printable name, one
+// to four positive dimensions, whole blocks per row, sizes exact in a `number`, and a byte range that is aligned,
+// inside the file and shared with no other tensor.
 
 import { GgufError } from "../errors.js";
 import {
@@ -17,24 +17,26 @@ import { MAX_DIMENSIONS, MAX_TENSOR_NAME_BYTES } from "./limits.js";
 import { nameFault } from "./metadata-reader.js";
 import { quote } from "./value.js";
 
+/** An entry of a file's tensor index: name, shape, block type and where the data is. */
 export interface GgufTensor {
   readonly name: string;
   readonly layout: BlockLayout;
-  /** In GGUF order: the first is the row length. */
+  /** The dimensions in GGUF order: the first is the row length. */
   readonly shape: readonly number[];
   readonly elements: number;
   readonly sizeBytes: number;
-  /** Which part of a split model holds the data; 0 where there is one file. */
+  /** The part of a split model that contains the data; 0 for a single file. */
   readonly part: number;
-  /** Absolute, in its part. */
+  /** The absolute byte offset in its part. */
   readonly offset: number;
 }
 
-/** A tensor as the header states it, with its offset still relative to the data section. */
+/** A tensor as the header declares it, with its offset relative to the data section. */
 interface TensorInfo extends Omit<GgufTensor, "part" | "offset"> {
   readonly relativeOffset: number | bigint;
 }
 
+/** Reads `count` entries of the tensor index, with offsets relative to the data section. */
 export function readTensorInfos(cursor: HeaderCursor, count: number): TensorInfo[] {
   const infos: TensorInfo[] = [];
   const names = new Set<string>();
@@ -49,7 +51,10 @@ export function readTensorInfos(cursor: HeaderCursor, count: number): TensorInfo
   return infos;
 }
 
-/** Turns relative offsets into byte ranges of the file, and checks those against the file and each other; split.ts numbers the parts. */
+/**
+ * Turns relative offsets into byte ranges and checks them against the file and each other; split.ts sets the part
+ * numbers.
+ */
 export function placeTensors(
   infos: readonly TensorInfo[],
   place: { readonly dataOffset: number; readonly alignment: number; readonly fileBytes: number },
@@ -75,7 +80,7 @@ export function placeTensors(
   return tensors;
 }
 
-/** Refuses a type that can be listed but not decoded, in the words of an unknown one. */
+/** Refuses a type that has a known size but no decoder, with the same error as an unknown type. */
 export function requireSupported(layout: BlockLayout, tensorName: string): SupportedLayout {
   if (isSupported(layout)) return layout;
   throw unsupportedType(layout.id, tensorName);
@@ -152,7 +157,7 @@ function countElements(dimensions: readonly (number | bigint)[], field: string):
   if (signed.some((dimension) => dimension <= 0n)) {
     throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: "positive dimensions", found: described });
   }
-  const elements = signed.reduce((product, dimension) => product * dimension, 1n);
+  const elements = signed.reduce((count, dimension) => count * dimension, 1n);
   if (elements > Number.MAX_SAFE_INTEGER) {
     throw new GgufError("GGUF_TENSOR_SHAPE", { field, expected: "at most 2^53 - 1 elements", found: described });
   }
@@ -160,7 +165,7 @@ function countElements(dimensions: readonly (number | bigint)[], field: string):
 }
 
 function requireInside(tensors: readonly GgufTensor[], fileBytes: number): void {
-  // The one that reaches furthest tells how large the whole file should have been.
+  // The tensor that reaches furthest shows how large the whole file should have been.
   let last: GgufTensor | undefined;
   for (const tensor of tensors) {
     if (last === undefined || tensor.offset + tensor.sizeBytes > last.offset + last.sizeBytes) last = tensor;

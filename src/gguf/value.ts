@@ -1,11 +1,11 @@
-// The thirteen value types of GGUF metadata: their ids, sizes, and how a number of each is read from bytes.
-// Invariant: a 64-bit integer is a `number` where that is exact and a `bigint` where it is not.
-// Format: the GGUF specification, versions 2 and 3, little-endian.
+// The thirteen value types of GGUF metadata: their ids, sizes, and how a number of each is read from bytes. Invariant:
+// a 64-bit integer is a `number` if that is exact and a `bigint` if not. Format: the GGUF specification, versions 2 and
+// 3, little-endian.
 
 import { GgufError } from "../errors.js";
 import type { GgufArray } from "./array.js";
 
-/** In the order of the format's ids, so that the index of a name is its id. */
+/** Type names in the order of the format's ids: the index of a name is its id. */
 export const VALUE_TYPES = [
   "uint8",
   "int8",
@@ -22,12 +22,16 @@ export const VALUE_TYPES = [
   "float64",
 ] as const;
 
+/** The name of a metadata value's type. */
 export type GgufValueType = (typeof VALUE_TYPES)[number];
-/** Types whose elements all take the same number of bytes. */
+/** Value types whose elements all have the same size. */
 export type FixedValueType = Exclude<GgufValueType, "string" | "array">;
+/** Value types that are integers, signed or unsigned. */
 export type IntegerValueType = Exclude<FixedValueType, "float32" | "float64" | "bool">;
 
+/** A metadata value that is not an array. */
 export type GgufScalar = number | bigint | boolean | string;
+/** A metadata value. */
 export type GgufValue = GgufScalar | GgufArray;
 
 const FIXED_BYTES: { readonly [K in FixedValueType]: number } = {
@@ -44,22 +48,27 @@ const FIXED_BYTES: { readonly [K in FixedValueType]: number } = {
   float64: 8,
 };
 
+/** Whether all elements of a type have the same size. */
 export function isFixed(type: GgufValueType): type is FixedValueType {
   return type !== "string" && type !== "array";
 }
 
+/** Whether a type is an integer, signed or unsigned. */
 export function isInteger(type: GgufValueType): type is IntegerValueType {
   return isFixed(type) && type !== "bool" && type !== "float32" && type !== "float64";
 }
 
+/** The size in bytes of one element of a fixed-size type. */
 export function fixedBytes(type: FixedValueType): number {
   return FIXED_BYTES[type];
 }
 
+/** The type with this id in a file; undefined if there is none. */
 export function valueTypeById(id: number): GgufValueType | undefined {
   return VALUE_TYPES[id];
 }
 
+/** The id of a type in a file. */
 export function valueTypeId(type: GgufValueType): number {
   return VALUE_TYPES.indexOf(type);
 }
@@ -69,7 +78,7 @@ function exact(value: bigint): number | bigint {
   return Number.isSafeInteger(narrowed) ? narrowed : value;
 }
 
-/** Reads one value; `field` is named when a bool is neither 0 nor 1. */
+/** Reads one value of a fixed-size type; the error of a bool that is neither 0 nor 1 names `field`. */
 export function readFixed(
   type: FixedValueType,
   bytes: Buffer,
@@ -107,7 +116,7 @@ export function readFixed(
   }
 }
 
-/** A value as an error message shows it: short, quoted, with no control characters. */
+/** A value as an error message shows it: short, quoted, without control characters. */
 export function describeValue(type: GgufValueType, value: GgufValue): string {
   if (typeof value === "object") return `array of ${value.length} ${value.elementType}`;
   if (typeof value !== "string") return `${type} ${String(value)}`;
@@ -116,7 +125,7 @@ export function describeValue(type: GgufValueType, value: GgufValue): string {
 
 const QUOTED_CHARACTERS = 80;
 
-/** Untrusted text, made safe for a terminal and a log line. */
+/** Untrusted text, escaped for a terminal and a log line. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > QUOTED_CHARACTERS ? `${text.slice(0, QUOTED_CHARACTERS)}…` : text);
 }

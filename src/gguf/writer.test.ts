@@ -136,7 +136,7 @@ describe("round trip", () => {
     }
   });
 
-  test("leaves a giant's data as a hole", async () => {
+  test("writes sparse data as a hole", async () => {
     const path = folder.path("giant.gguf");
     await writeGguf(path, {
       metadata: [],
@@ -210,7 +210,7 @@ test("property: whatever is written is read back", async () => {
           name: `t${index}`,
           type: layout.name,
           shape: [blocks * layout.blockElements, ...outer],
-          data: Buffer.alloc(outer.reduce((product, size) => product * size, blocks) * layout.blockBytes, index + 1),
+          data: Buffer.alloc(outer.reduce((count, size) => count * size, blocks) * layout.blockBytes, index + 1),
         }));
         using file = await folder.open(encodeGguf({ version: version as 2 | 3, alignment, metadata, tensors }));
         const read = [...file.metadata.entries()].filter(({ key }) => key !== "general.alignment");
@@ -292,7 +292,7 @@ describe("failures", () => {
     expect(leftovers()).toEqual([]);
   });
 
-  test("leaves an older file alone when making the data fails half-way", async () => {
+  test("keeps an older file if producing the data fails half-way", async () => {
     const path = folder.path("older.gguf");
     await writeGguf(path, { metadata: [str("age", "old")], tensors: [] });
     const before = readFileSync(path);

@@ -1,5 +1,6 @@
-// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears whole or
-// not at all, and whatever fails is FILE_WRITE with its cause. Tensor data may be a hole, so a giant costs no disk.
+// Writes GGUF files: for tests, for synthetic models, and for rewriting metadata. Invariants: the target appears whole
+// or not at all, and every failure is FILE_WRITE with its cause. Tensor data may be a hole, so a huge model of zeros
+// takes no disk space.
 
 import { FileError, OptionError, RocmForgeError } from "../errors.js";
 import { systemFailure } from "../system-failure.js";
@@ -7,17 +8,21 @@ import { whyNotWritten, writeWholeFile } from "../whole-file.js";
 import { AlignedOutput } from "./aligned-output.js";
 import { encodeHeader, type EncodedHeader, type HeaderPlan, type TensorPlan } from "./header-encoder.js";
 
+/** A tensor's bytes, a function that produces them, or a hole that reads as zeros. */
 export type TensorData = Uint8Array | (() => Uint8Array | Iterable<Uint8Array>) | "sparse";
 
+/** A tensor to be written, with its data. */
 export interface GgufWriterTensor extends TensorPlan {
-  /** Bytes, something that makes them when their turn comes, or a hole that reads as zeros. */
+  /** Bytes, a function that produces them when they are written, or a hole that reads as zeros. */
   readonly data: TensorData;
 }
 
+/** A GGUF file to be written: header and tensor data. */
 export interface GgufPlan extends HeaderPlan {
   readonly tensors: readonly GgufWriterTensor[];
 }
 
+/** Writes a GGUF file; the file appears whole or not at all. */
 export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   const header = encodeHeader(plan);
   try {
@@ -33,7 +38,7 @@ export async function writeGguf(path: string, plan: GgufPlan): Promise<void> {
   }
 }
 
-/** The whole file in memory: what `writeGguf` would write. */
+/** The bytes that `writeGguf` would write, in memory. */
 export function encodeGguf(plan: GgufPlan): Uint8Array {
   const header = encodeHeader(plan);
   const bytes = Buffer.alloc(header.fileBytes);

@@ -13,7 +13,7 @@ describe("BlockCopies", () => {
     expect(batches).toEqual([[1, 2, 1, 3]]);
   });
 
-  it("leaves the contents that copying one by one leaves, in batches whose order does not matter", () => {
+  it("gives the same contents as copying one by one, in batches whose order does not matter", () => {
     const pair = fc.tuple(fc.nat(5), fc.nat(5)).filter(([from, to]) => from !== to);
     fc.assert(
       fc.property(fc.array(pair, { maxLength: 20 }), (pairs) => {

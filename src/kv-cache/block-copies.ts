@@ -1,11 +1,12 @@
-// Copies of blocks on their way to the device, gathered so that a step asks for them once. A batch is copied in no
-// particular order, so a block that an earlier copy of the batch reads or writes ends the batch.
+// Collects copies of KV blocks, so that a step requests them from the device in one batch. The copies of a batch run in
+// no particular order, so a block that an earlier copy of the batch reads or writes starts a new batch.
 
+/** Copies of KV blocks that are pending until the next step. */
 export class BlockCopies {
   readonly #copy: (pairs: Int32Array) => void;
   #pairs: number[] = [];
 
-  /** `copy` takes from, to, from, to … */
+  /** `copy` receives pairs of block numbers: from, to, from, to … */
   constructor(copy: (pairs: Int32Array) => void) {
     this.#copy = copy;
   }
@@ -15,7 +16,7 @@ export class BlockCopies {
     this.#pairs.push(from, to);
   }
 
-  /** To be called before the step that relies on them. */
+  /** Requests the pending copies; call it before the step that relies on them. */
   flush(): void {
     if (this.#pairs.length === 0) return;
     const pairs = Int32Array.from(this.#pairs);

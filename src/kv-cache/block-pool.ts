@@ -1,18 +1,20 @@
-// Which block of a KV cache is free, held or cached: pure bookkeeping, no storage. A held block belongs to one block table
-// or to several. A cached block belongs to none; the prefix index knows its contents, and it is evicted when a block is
-// needed. Invariant: free + cached + held = all.
+// Reference counts of the blocks of a KV cache: bookkeeping only, no storage. A block is free, referenced by one or
+// more block tables, or cached: unreferenced, but kept because the prefix index knows its contents, until it is
+// evicted. Invariant: free + cached + referenced = all.
 
 import { type BlockHash, PrefixIndex } from "./prefix-index.js";
 
+/** Options of a block pool. */
 export interface BlockPoolOptions {
-  /** Keeps full blocks for sequences that begin alike. */
+  /** Keeps full blocks so that sequences with the same prefix share them. */
   readonly sharesPrefixes?: boolean;
-  /** For tests of what happens when hashes collide. */
+  /** The hash function, which tests replace to make hashes collide. */
   readonly hash?: BlockHash;
   /** Blocks the pool may be reset to; by default it stays at its first size. */
   readonly maxBlocks?: number;
 }
 
+/** Allocates the blocks of one KV cache and counts their references. */
 export class BlockPool {
   readonly blockTokens: number;
   /** Undefined if prefixes are not shared. */
@@ -22,8 +24,8 @@ export class BlockPool {
   #blocks: number;
   /** Free blocks, the next one to hand out last. */
   #free: number[];
-  #holders: Int32Array;
-  #returns = 0;
+  #references: Int32Array;
+  #releases = 0;
 
   constructor(
     blocks: number,
@@ -35,7 +37,7 @@ export class BlockPool {
     this.blockTokens = blockTokens;
     this.prefixes = sharesPrefixes ? new PrefixIndex(blockTokens, hash) : undefined;
     this.#free = freeBlocks(blocks);
-    this.#holders = new Int32Array(blocks);
+    this.#references = new Int32Array(blocks);
   }
 
   get blocks(): number {
@@ -48,8 +50,8 @@ export class BlockPool {
     while (this.prefixes?.evict() !== undefined);
     this.#blocks = blocks;
     this.#free = freeBlocks(blocks);
-    this.#holders = new Int32Array(blocks);
-    this.#returns++;
+    this.#references = new Int32Array(blocks);
+    this.#releases++;
   }
 
   get freeBlocks(): number {
@@ -57,60 +59,68 @@ export class BlockPool {
   }
 
   get cachedBlocks(): number {
-    return this.prefixes?.waitingBlocks ?? 0;
+    return this.prefixes?.cachedBlocks ?? 0;
   }
 
-  /** What `take` can give: cached blocks make way. */
+  /** How many blocks `allocate` can hand out: free ones, and cached ones after eviction. */
   get availableBlocks(): number {
     return this.freeBlocks + this.cachedBlocks;
   }
 
-  /** Rises whenever a block has lost its last holder: as long as it stands, what did not fit does not fit now. */
-  get returns(): number {
-    return this.#returns;
+  /**
+   * Counts the blocks that lost their last reference: while it does not change, a request that did not fit still does
+   * not.
+   */
+  get releases(): number {
+    return this.#releases;
   }
 
-  /** `count` blocks, or undefined when there are not that many: running out is an outcome, not an error. */
-  take(count: number): readonly number[] | undefined {
+  /** `count` blocks, or undefined if fewer are available: running out is an outcome, not an error. */
+  allocate(count: number): readonly number[] | undefined {
     if (count > this.availableBlocks) return undefined;
-    const taken: number[] = [];
-    while (taken.length < count) {
+    const allocated: number[] = [];
+    while (allocated.length < count) {
       const block = this.#free.pop() ?? this.prefixes?.evict();
-      if (block === undefined) throw new RangeError(`${this.availableBlocks} blocks were there and are not`);
-      this.#holders[block] = 1;
-      taken.push(block);
+      if (block === undefined)
+        throw new RangeError(`${this.availableBlocks} blocks were available and cannot be allocated`);
+      this.#references[block] = 1;
+      allocated.push(block);
     }
-    return taken;
+    return allocated;
   }
 
-  /** One holder more, of a block that is held or cached. */
-  share(block: number): void {
-    if (this.#holders[block] === 0) {
-      if (this.prefixes?.knows(block) !== true) throw new RangeError(`block ${block} is neither held nor cached`);
-      this.prefixes.enter(block);
+  /** Adds a reference to a block that is referenced or cached. */
+  retain(block: number): void {
+    if (this.#references[block] === 0) {
+      if (this.prefixes?.hasBlock(block) !== true)
+        throw new RangeError(`block ${block} is neither referenced nor cached`);
+      this.prefixes.retain(block);
     }
-    this.#holders[block]++;
+    this.#references[block]++;
   }
 
-  /** One holder less, of each; the last ones first, so that what comes first in a sequence is kept longest. */
-  give(blocks: ArrayLike<number>): void {
-    for (let index = blocks.length - 1; index >= 0; index--) this.#giveOne(blocks[index]);
+  /**
+   * Removes a reference from each block, the last block first, so that the beginning of a sequence stays cached
+   * longest.
+   */
+  release(blocks: ArrayLike<number>): void {
+    for (let index = blocks.length - 1; index >= 0; index--) this.#releaseOne(blocks[index]);
   }
 
-  holders(block: number): number {
-    return this.#holders[block];
+  references(block: number): number {
+    return this.#references[block];
   }
 
-  /** Whether somebody else reads it, or may come to: then it must not be written. */
+  /** Whether the block has other references or is in the prefix index: then it must not be written. */
   isShared(block: number): boolean {
-    return this.#holders[block] > 1 || this.prefixes?.knows(block) === true;
+    return this.#references[block] > 1 || this.prefixes?.hasBlock(block) === true;
   }
 
-  #giveOne(block: number): void {
-    if (!(this.#holders[block] > 0)) throw new RangeError(`block ${block} is not held`);
-    if (--this.#holders[block] > 0) return;
-    this.#returns++;
-    if (this.prefixes?.leave(block) !== true) this.#free.push(block);
+  #releaseOne(block: number): void {
+    if (!(this.#references[block] > 0)) throw new RangeError(`block ${block} is not referenced`);
+    if (--this.#references[block] > 0) return;
+    this.#releases++;
+    if (this.prefixes?.release(block) !== true) this.#free.push(block);
   }
 }
 

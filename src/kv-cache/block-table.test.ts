@@ -25,35 +25,35 @@ describe("BlockTable", () => {
     const table = new BlockTable(pool);
     table.reserve(16);
     expect(table.reserve(64)).toBe(false);
-    expect(table.own(16, 64, NO_COPY)).toBe(false);
+    expect(table.makeWritable(16, 64, NO_COPY)).toBe(false);
     expect([...table.blocks]).toEqual([0]);
     expect(pool.freeBlocks).toBe(1);
   });
 
-  it("copies a forked block for the first to write it, and leaves it to the last", () => {
+  it("copies a forked block for the first writer, and keeps it for the last", () => {
     const pool = new BlockPool(8, 4);
     const table = new BlockTable(pool);
-    table.own(0, 6, NO_COPY);
+    table.makeWritable(0, 6, NO_COPY);
     const twin = table.fork();
     expect([...twin.blocks]).toEqual([...table.blocks]);
     const copies: number[][] = [];
-    expect(twin.own(6, 7, (from, to) => copies.push([from, to]))).toBe(true);
+    expect(twin.makeWritable(6, 7, (from, to) => copies.push([from, to]))).toBe(true);
     expect(copies).toEqual([[1, 2]]);
     expect([...twin.blocks]).toEqual([0, 2]);
-    expect(table.own(6, 7, NO_COPY)).toBe(true);
-    expect(pool.holders(0)).toBe(2);
+    expect(table.makeWritable(6, 7, NO_COPY)).toBe(true);
+    expect(pool.references(0)).toBe(2);
   });
 
   it("changes nothing when there is no block to copy to", () => {
     const pool = new BlockPool(2, 4);
     const table = new BlockTable(pool);
-    table.own(0, 6, NO_COPY);
+    table.makeWritable(0, 6, NO_COPY);
     const twin = table.fork();
-    expect(twin.own(6, 7, NO_COPY)).toBe(false);
+    expect(twin.makeWritable(6, 7, NO_COPY)).toBe(false);
     expect([...twin.blocks]).toEqual([0, 1]);
   });
 
-  it("takes over what another one committed, and leaves the last token to compute", () => {
+  it("reuses committed blocks of another table, except the last token", () => {
     const pool = new BlockPool(8, 4, { sharesPrefixes: true });
     const table = new BlockTable(pool);
     table.reserve(12);
@@ -66,7 +66,7 @@ describe("BlockTable", () => {
       [20, 8],
     ]) {
       const other = new BlockTable(pool);
-      expect(other.adopt(numbers(length))).toBe(gained);
+      expect(other.reusePrefix(numbers(length))).toBe(gained);
       expect([...other.blocks]).toEqual([...table.blocks.subarray(0, gained / 4)]);
       other[Symbol.dispose]();
     }
@@ -79,31 +79,31 @@ describe("BlockTable", () => {
     table.commit(numbers(12), 12);
     table[Symbol.dispose]();
     expect(pool).toMatchObject({ freeBlocks: 1, cachedBlocks: 3 });
-    pool.take(2);
+    pool.allocate(2);
     const other = new BlockTable(pool);
-    expect(other.adopt(numbers(13))).toBe(8);
+    expect(other.reusePrefix(numbers(13))).toBe(8);
   });
 
-  it("hides what was withdrawn from everybody, and leaves it to those who hold it", () => {
+  it("removes invalidated blocks from the index, but not from tables that reference them", () => {
     const pool = new BlockPool(8, 4, { sharesPrefixes: true });
     const [wrong, reader, newcomer] = [new BlockTable(pool), new BlockTable(pool), new BlockTable(pool)];
     wrong.reserve(8);
     wrong.commit(numbers(8), 8);
-    expect(reader.adopt(numbers(9))).toBe(8);
-    wrong.withdraw();
+    expect(reader.reusePrefix(numbers(9))).toBe(8);
+    wrong.invalidate();
     wrong[Symbol.dispose]();
     expect([...reader.blocks]).toEqual([0, 1]);
-    expect(newcomer.adopt(numbers(9))).toBe(0);
-    // What follows a withdrawn block is found by nobody, so it is not put in.
-    reader.own(8, 12, NO_COPY);
+    expect(newcomer.reusePrefix(numbers(9))).toBe(0);
+    // Blocks after an invalidated block cannot be found, so they are not added.
+    reader.makeWritable(8, 12, NO_COPY);
     reader.commit(numbers(12), 12);
-    expect(reader.adopt(numbers(16))).toBe(0);
+    expect(reader.reusePrefix(numbers(16))).toBe(0);
     reader[Symbol.dispose]();
     expect(pool).toMatchObject({ freeBlocks: 8, cachedBlocks: 0 });
     // Whoever computes it anew puts it in again.
     newcomer.reserve(8);
     newcomer.commit(numbers(8), 8);
-    expect(new BlockTable(pool).adopt(numbers(9))).toBe(8);
+    expect(new BlockTable(pool).reusePrefix(numbers(9))).toBe(8);
   });
 
   it("puts in no block a second time whose place was lost with the one before it", () => {
@@ -113,13 +113,13 @@ describe("BlockTable", () => {
     const twin = table.fork();
     table.commit(numbers(8), 8);
     const reader = new BlockTable(pool);
-    reader.adopt(numbers(5));
-    reader.withdraw();
+    reader.reusePrefix(numbers(5));
+    reader.invalidate();
     twin.commit(numbers(8), 8);
     expect(twin.committedTokens).toBe(4);
     for (const each of [table, twin, reader]) each[Symbol.dispose]();
     expect(pool.availableBlocks).toBe(8);
-    expect(pool.take(8)).toHaveLength(8);
+    expect(pool.allocate(8)).toHaveLength(8);
   });
 
   it("keeps one copy of what two computed at the same time", () => {
@@ -137,7 +137,7 @@ describe("BlockTable", () => {
     second.reserve(12);
     first.reserve(8);
     first.commit(numbers(8), 8);
-    expect(second.adopt(numbers(10))).toBe(8);
+    expect(second.reusePrefix(numbers(10))).toBe(8);
     expect([...second.blocks]).toEqual([...first.blocks, 2]);
     expect(pool.freeBlocks).toBe(5);
   });
@@ -148,20 +148,20 @@ describe("BlockTable", () => {
     table.reserve(4);
     table.commit(Int32Array.of(1, 2, 3, 4), 4);
     const other = new BlockTable(pool);
-    expect(other.adopt(Int32Array.of(3, 4, 1, 2, 9))).toBe(0);
-    expect(other.adopt(Int32Array.of(1, 2, 3, 5, 9))).toBe(2);
-    expect(other.adopt(Int32Array.of(1, 2, 3, 4, 9))).toBe(2);
+    expect(other.reusePrefix(Int32Array.of(3, 4, 1, 2, 9))).toBe(0);
+    expect(other.reusePrefix(Int32Array.of(1, 2, 3, 5, 9))).toBe(2);
+    expect(other.reusePrefix(Int32Array.of(1, 2, 3, 4, 9))).toBe(2);
   });
 
-  it("copies a committed block that is to be written anew, and refuses where it was not truncated", () => {
+  it("copies a committed block that is written again, and refuses if it was not truncated", () => {
     const pool = new BlockPool(4, 4, { sharesPrefixes: true });
     const table = new BlockTable(pool);
     table.reserve(8);
     table.commit(numbers(8), 8);
-    expect(() => table.own(6, 8, NO_COPY)).toThrow("committed");
+    expect(() => table.makeWritable(6, 8, NO_COPY)).toThrow("committed");
     table.truncate(6);
     const copies: number[][] = [];
-    expect(table.own(6, 8, (from, to) => copies.push([from, to]))).toBe(true);
+    expect(table.makeWritable(6, 8, (from, to) => copies.push([from, to]))).toBe(true);
     expect(copies).toEqual([[1, 2]]);
     expect(pool).toMatchObject({ freeBlocks: 1, cachedBlocks: 1 });
   });

@@ -1,21 +1,26 @@
-// The blocks of one sequence, in order of position. Grows as the sequence does; disposing gives all blocks back. Full
-// blocks are committed to the pool's prefix index, where others find them. Invariants: a block that somebody else reads
-// is never written, a copy is; whoever holds a committed block holds all that come before it.
+// The blocks of one sequence, in order of position. The table grows with the sequence; disposal returns all blocks to
+// the pool. Full blocks are committed to the pool's prefix index, from which other sequences reuse them. Invariants: a
+// shared block is never written, it is copied first; a table that references a committed block references all blocks
+// before it.
 
 import type { BlockPool } from "./block-pool.js";
 import type { PrefixNode } from "./prefix-index.js";
 
 const FIRST_CAPACITY = 8;
 
-/** Asked for before the copied block is written; `to` holds nothing yet. */
+/** Copies a block before the copy is written to; `to` has no contents yet. */
 export type CopyBlock = (from: number, to: number) => void;
 
+/** The blocks that hold the keys and values of one sequence. */
 export class BlockTable implements Disposable {
   readonly #pool: BlockPool;
   #storage = new Int32Array(FIRST_CAPACITY);
-  /** The part in use; steps are given it as it is, so it changes between steps only, and shrinking leaves its contents. */
+  /**
+   * The part of the storage that is in use. Steps receive it as it is, so it changes between steps only, and shrinking
+   * keeps its contents.
+   */
   #blocks: Int32Array = this.#storage.subarray(0, 0);
-  /** Of the leading blocks, those that the index knows, and the last one's place in it. */
+  /** The number of leading blocks that are in the prefix index, and the node of the last one. */
   #committedBlocks = 0;
   #committed: PrefixNode | undefined;
 
@@ -35,27 +40,30 @@ export class BlockTable implements Disposable {
     return this.#committedBlocks * this.#pool.blockTokens;
   }
 
-  /** Makes room for positions 0 to `tokens` − 1; false, and nothing changed, when the pool has too few blocks. */
+  /** Allocates blocks for positions 0 to `tokens` − 1; returns false, and changes nothing, if the pool has too few. */
   reserve(tokens: number): boolean {
     const missing = this.#blocksFor(tokens) - this.#blocks.length;
     if (missing <= 0) return true;
-    const taken = this.#pool.take(missing);
+    const taken = this.#pool.allocate(missing);
     if (taken === undefined) return false;
     this.#append(taken);
     return true;
   }
 
-  /** Makes positions `start` to `end` − 1 this table's own to write; false, and nothing changed, without the blocks for it. */
-  own(start: number, end: number, copyBlock: CopyBlock): boolean {
+  /**
+   * Makes positions `start` to `end` − 1 writable by copying shared blocks; returns false, and changes nothing, if the
+   * pool has too few blocks.
+   */
+  makeWritable(start: number, end: number, copyBlock: CopyBlock): boolean {
     if (start < this.committedTokens)
-      throw new RangeError(`position ${start} is committed, and not to be written again`);
+      throw new RangeError(`position ${start} is committed and must not be written again`);
     const first = Math.floor(start / this.#pool.blockTokens);
     const missing = Math.max(0, this.#blocksFor(end) - this.#blocks.length);
     let shared = 0;
     const last = Math.min(this.#blocks.length, this.#blocksFor(end));
     for (let index = first; index < last; index++) if (this.#pool.isShared(this.#blocks[index])) shared++;
     if (missing + shared === 0) return true;
-    const taken = this.#pool.take(missing + shared);
+    const taken = this.#pool.allocate(missing + shared);
     if (taken === undefined) return false;
     let used = 0;
     for (let index = first; index < last; index++) {
@@ -69,18 +77,19 @@ export class BlockTable implements Disposable {
   }
 
   /**
-   * Takes over blocks that the index knows for these tokens, from the last committed one on, instead of own ones or
-   * beyond them. The last token is left to be computed: somebody wants its output. Returns the tokens it gained.
+   * Reuses blocks that the prefix index has for these tokens, from the last committed block on, replacing or extending
+   * the table's own. The last token is always left to be computed, because its output is needed. Returns the number of
+   * tokens that need not be computed.
    */
-  adopt(tokens: Int32Array): number {
+  reusePrefix(tokens: Int32Array): number {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.holds(this.#committed)) return 0;
+    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return 0;
     const before = this.#committedBlocks;
     const most = Math.floor((tokens.length - 1) / blockTokens);
     while (this.#committedBlocks < most) {
       const node = prefixes.find(this.#committed, tokens, this.committedTokens);
       if (node === undefined) break;
-      this.#pool.share(node.block);
+      this.#pool.retain(node.block);
       if (this.#committedBlocks < this.#blocks.length) this.#replace(this.#committedBlocks, node.block);
       else this.#append([node.block]);
       this.#committed = node;
@@ -89,21 +98,23 @@ export class BlockTable implements Disposable {
     return (this.#committedBlocks - before) * blockTokens;
   }
 
-  /** Lets others find the full blocks among the first `written` positions, which hold these tokens. */
+  /** Adds the full blocks among the first `written` positions, which hold these tokens, to the prefix index. */
   commit(tokens: Int32Array, written: number): void {
     const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.holds(this.#committed)) return;
+    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return;
     const full = Math.floor(written / blockTokens);
     while (this.#committedBlocks < full) {
       const index = this.#committedBlocks;
       const known = prefixes.find(this.#committed, tokens, index * blockTokens);
       if (known === undefined) {
-        // Another holder had put it in after a block that was withdrawn since; it has one place, which nobody finds.
-        if (prefixes.knows(this.#blocks[index])) return;
+        // Another table committed this block below a parent that has been withdrawn since; a block has one node, which
+        // can no longer be found.
+        if (prefixes.hasBlock(this.#blocks[index])) return;
         this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
       } else {
-        // Somebody computed the same meanwhile; one copy is enough, and what follows must hang on a block that is held.
-        this.#pool.share(known.block);
+        // Another sequence computed the same block meanwhile; one copy is enough, and its children must have a
+        // referenced parent.
+        this.#pool.retain(known.block);
         this.#replace(index, known.block);
         this.#committed = known;
       }
@@ -112,31 +123,31 @@ export class BlockTable implements Disposable {
   }
 
   /**
-   * What it holds turned out to be wrong: nobody finds it any more, whoever put it into the index. Others that hold some
-   * of it keep that, and what they put after it is found by nobody either.
+   * Removes the contents of this table from the prefix index because they are wrong, whichever sequence committed them.
+   * Other tables keep the blocks that they share, but blocks committed below them can no longer be found either.
    */
-  withdraw(): void {
+  invalidate(): void {
     for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);
   }
 
-  /** A second table over the same blocks. */
+  /** A second table that shares all blocks of this one. */
   fork(): BlockTable {
     const twin = new BlockTable(this.#pool);
-    for (const block of this.#blocks) this.#pool.share(block);
+    for (const block of this.#blocks) this.#pool.retain(block);
     twin.#append(this.#blocks);
     twin.#committed = this.#committed;
     twin.#committedBlocks = this.#committedBlocks;
     return twin;
   }
 
-  /** Gives back the blocks that positions from `tokens` on would need; these may then be written anew. */
+  /** Returns the blocks of the positions from `tokens` on to the pool; these positions can be written again later. */
   truncate(tokens: number): void {
     this.#forgetCommitted(Math.floor(tokens / this.#pool.blockTokens));
     const kept = this.#blocksFor(tokens);
     if (kept >= this.#blocks.length) return;
     const given = this.#blocks.subarray(kept);
     this.#blocks = this.#storage.subarray(0, kept);
-    this.#pool.give(given);
+    this.#pool.release(given);
   }
 
   [Symbol.dispose](): void {
@@ -162,10 +173,10 @@ export class BlockTable implements Disposable {
   #replace(index: number, block: number): void {
     const replaced = this.#blocks[index];
     this.#storage[index] = block;
-    this.#pool.give([replaced]);
+    this.#pool.release([replaced]);
   }
 
-  /** Only the first `blocks` may still be what the index knows. */
+  /** Marks at most the first `blocks` blocks as committed. */
   #forgetCommitted(blocks: number): void {
     while (this.#committedBlocks > blocks) {
       this.#committed = this.#committed?.parent;

@@ -40,13 +40,15 @@ class SimulatedSequence {
   }
 
   adopt(): void {
-    if (this.written === this.table.committedTokens) this.written += this.table.adopt(Int32Array.from(this.tokens));
+    if (this.written === this.table.committedTokens)
+      this.written += this.table.reusePrefix(Int32Array.from(this.tokens));
   }
 
   grow(token: number, count: number): void {
     for (let index = 0; index < count; index++) {
       if (this.written === this.tokens.length) this.tokens.push(token);
-      if (!this.table.own(this.written, this.written + 1, (from, to) => this.#cache.copies.add(from, to))) return;
+      if (!this.table.makeWritable(this.written, this.written + 1, (from, to) => this.#cache.copies.add(from, to)))
+        return;
       this.#cache.copies.flush();
       const block = this.table.blocks[Math.floor(this.written / BLOCK_TOKENS)];
       this.#cache.slots[block * BLOCK_TOKENS + (this.written % BLOCK_TOKENS)] = this.tokens
@@ -61,7 +63,7 @@ class SimulatedSequence {
   }
 
   withdraw(): void {
-    this.table.withdraw();
+    this.table.invalidate();
   }
 
   fork(): SimulatedSequence {
@@ -88,7 +90,7 @@ function checkContents({ slots }: SimulatedCache, { table, tokens, written }: Si
 function checkAccounts({ pool }: SimulatedCache, sequences: readonly SimulatedSequence[]): void {
   const holders = Array(BLOCKS).fill(0);
   for (const { table } of sequences) for (const block of table.blocks) holders[block]++;
-  expect(Array.from({ length: BLOCKS }, (_, block) => pool.holders(block))).toEqual(holders);
+  expect(Array.from({ length: BLOCKS }, (_, block) => pool.references(block))).toEqual(holders);
   expect(pool.freeBlocks + pool.cachedBlocks + holders.filter((count) => count > 0).length).toBe(BLOCKS);
 }
 
@@ -134,7 +136,7 @@ describe("blocks", () => {
           for (const step of actions) {
             if (step.kind === "add") sequences.push(new SimulatedSequence(cache, [...step.tokens]));
             else if (step.kind === "evict")
-              cache.pool.give(cache.pool.take(Math.min(step.blocks, cache.pool.availableBlocks)) ?? []);
+              cache.pool.release(cache.pool.allocate(Math.min(step.blocks, cache.pool.availableBlocks)) ?? []);
             else if (sequences.length > 0) {
               const sequence = sequences[step.at % sequences.length];
               if (step.kind === "grow") sequence.grow(step.token, step.count);
@@ -148,7 +150,7 @@ describe("blocks", () => {
           }
           for (const { table } of sequences) table[Symbol.dispose]();
           expect(cache.pool.availableBlocks).toBe(BLOCKS);
-          expect(cache.pool.take(BLOCKS)).toHaveLength(BLOCKS);
+          expect(cache.pool.allocate(BLOCKS)).toHaveLength(BLOCKS);
         }),
         { numRuns: 200 },
       );

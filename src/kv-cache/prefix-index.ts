@@ -1,15 +1,16 @@
-// Full blocks by what is in them: a tree whose nodes are a parent and the tokens of one block, found by chained hash.
-// A hash only says where to look; a node is returned when its parent is the same node and its tokens are the same, so no
-// collision can hand out a wrong block. Nodes that nobody holds wait in the order they were left. Whoever holds a block
-// holds those before it, and leaves the last one first, so the oldest of the waiting never has a child in the tree. What
-// hangs on a node that was removed is found by nobody, and goes when it is the oldest.
+// Finds full blocks by their contents: a tree whose nodes are a parent and the tokens of one block, looked up by
+// chained hash. A hash only says where to look; a node is returned if its parent and its tokens are equal, so a
+// collision cannot return a wrong block. Unreferenced nodes are kept in least-recently-used order. A table references a
+// prefix of a path and releases the last block first, so the least recently used node has no child in the tree.
+// Descendants of a removed node can no longer be found, and are evicted in their turn.
 
+/** A block in the prefix index; its path to the root is the prefix that it ends. */
 export interface PrefixNode {
   readonly block: number;
   readonly parent: PrefixNode | undefined;
 }
 
-/** From the parent's hash and the tokens of one block to 32 bits. */
+/** Hashes the parent's hash and the tokens of one block to 32 bits. */
 export type BlockHash = (parentHash: number, tokens: Int32Array, start: number, end: number) => number;
 
 class Node implements PrefixNode {
@@ -26,10 +27,11 @@ class Node implements PrefixNode {
   ) {}
 }
 
+/** Finds cached KV blocks by the tokens that they hold. */
 export class PrefixIndex {
   readonly #blockTokens: number;
   readonly #hash: BlockHash;
-  /** Drawn anew for each index: nobody can make up prompts that all meet in one place. */
+  /** Random for each index, so that prompts cannot be crafted to collide. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32);
   readonly #byHash = new Map<number, Node>();
   readonly #byBlock: (Node | undefined)[] = [];
@@ -42,39 +44,39 @@ export class PrefixIndex {
     this.#hash = hash;
   }
 
-  /** Blocks that are held by nobody. */
-  get waitingBlocks(): number {
+  /** The number of cached blocks that no table references. */
+  get cachedBlocks(): number {
     return this.#waiting;
   }
 
-  knows(block: number): boolean {
+  hasBlock(block: number): boolean {
     return this.#byBlock[block] !== undefined;
   }
 
-  /** Whether the place is still there; the beginning always is. */
-  holds(node: PrefixNode | undefined): boolean {
+  /** Whether the node is still in the index; undefined, the root, always is. */
+  hasNode(node: PrefixNode | undefined): boolean {
     return node === undefined || this.#byBlock[node.block] === node;
   }
 
-  /** The block that follows `parent` (undefined: begins a sequence) with the tokens from `start` on. */
+  /** The block with the tokens from `start` on that follows `parent` (undefined: at the beginning of a sequence). */
   find(parent: PrefixNode | undefined, tokens: Int32Array, start: number): PrefixNode | undefined {
     const own = this.#own(parent);
     return this.#find(own, this.#hashOf(own, tokens, start), tokens, start);
   }
 
-  /** Puts a block in; its place must be free, and somebody must hold it. */
+  /** Adds a block, which must be referenced; there must be no equal node yet. */
   add(parent: PrefixNode | undefined, tokens: Int32Array, start: number, block: number): PrefixNode {
     const own = this.#own(parent);
     const node = new Node(block, own, this.#hashOf(own, tokens, start), tokens.slice(start, start + this.#blockTokens));
-    if (this.knows(block)) throw new RangeError(`block ${block} is in the index already`);
+    if (this.hasBlock(block)) throw new RangeError(`block ${block} is in the index already`);
     node.nextOfHash = this.#byHash.get(node.hash);
     this.#byHash.set(node.hash, node);
     this.#byBlock[block] = node;
     return node;
   }
 
-  /** The last holder has left it. False for a block that is not in the index. */
-  leave(block: number): boolean {
+  /** Marks a block as unreferenced. False if the block is not in the index. */
+  release(block: number): boolean {
     const node = this.#byBlock[block];
     if (node === undefined) return false;
     node.isWaiting = true;
@@ -86,13 +88,13 @@ export class PrefixIndex {
     return true;
   }
 
-  /** Somebody holds it again. */
-  enter(block: number): void {
+  /** Marks a cached block as referenced again. */
+  retain(block: number): void {
     const node = this.#byBlock[block];
     if (node?.isWaiting === true) this.#unlink(node);
   }
 
-  /** Forgets the block that was left longest ago. */
+  /** Removes the least recently used unreferenced block. */
   evict(): number | undefined {
     const node = this.#oldest;
     if (node === undefined) return undefined;
@@ -102,16 +104,16 @@ export class PrefixIndex {
     return node.block;
   }
 
-  /** Takes a block out that somebody holds, so that nobody else finds it. */
+  /** Removes the node of a referenced block, so that no other sequence finds it. */
   remove(node: PrefixNode): void {
     const own = this.#byBlock[node.block];
     if (own !== node) return;
-    if (own.isWaiting) throw new RangeError(`block ${node.block} is held by nobody`);
+    if (own.isWaiting) throw new RangeError(`block ${node.block} is not referenced`);
     this.#byBlock[node.block] = undefined;
     this.#forget(own);
   }
 
-  /** A node that has been evicted has no children: whoever still names it is mistaken. */
+  /** The parent's own node; a node that has been evicted cannot be a parent. */
   #own(parent: PrefixNode | undefined): Node | undefined {
     if (parent === undefined) return undefined;
     const node = this.#byBlock[parent.block];
@@ -156,7 +158,7 @@ function isSame(known: Int32Array, tokens: Int32Array, start: number): boolean {
   return true;
 }
 
-/** Each token is multiplied in, and high bits come down to where the next one meets them. */
+/** Multiplies each token into the hash, and mixes the high bits down before the next one. */
 function mixTokens(parentHash: number, tokens: Int32Array, start: number, end: number): number {
   let hash = parentHash ^ 0x5bd1e995;
   for (let index = start; index < end; index++) {

@@ -1,27 +1,29 @@
-// The tensors that are on a device now, and the rule for who may stay: a budget, least recently used out first, and
-// never a tensor that a live plan holds. Counting hits and misses is what makes laziness visible.
+// The tensors that are on a device, and the eviction rule: a budget in bytes, least recently used first, never a tensor
+// that a live plan has pinned. Hits and misses are counted to show what lazy loading does.
 
 import type { LazyTensor, LazyTensorObserver } from "../tensor/lazy-tensor.js";
 
+/** Hits, misses and evictions of a device cache. */
 export interface CacheCounts {
   readonly hits: number;
   readonly misses: number;
-  /** Requests that joined a load already under way. */
+  /** Requests that joined a load in progress. */
   readonly shared: number;
   readonly evictions: number;
 }
 
-/** Holding on to tensors; disposing lets go of them all. */
+/** Pins tensors so that they are not evicted; disposing unpins all of them. */
 export interface TensorPin extends Disposable {
   readonly tensors: readonly LazyTensor[];
 }
 
+/** The tensors on a device, evicted least recently used within a budget. */
 export class DeviceCache implements LazyTensorObserver {
   readonly budgetBytes: number;
-  /** Insertion order is recency: the first is the least recently used. */
+  /** Insertion order is recency: the first entry is the least recently used. */
   readonly #residentBytes = new Map<LazyTensor, number>();
   readonly #pins = new Map<LazyTensor, number>();
-  /** Room set aside for loads under way. */
+  /** Bytes reserved for loads in progress. */
   readonly #reservedBytes = new Map<LazyTensor, number>();
   #wake: (() => void)[] = [];
   #hits = 0;
@@ -41,7 +43,7 @@ export class DeviceCache implements LazyTensorObserver {
     return this.#reservedBytes.size > 0;
   }
 
-  /** Of tensors that somebody holds. */
+  /** The bytes of pinned tensors. */
   get pinnedBytes(): number {
     let total = 0;
     for (const tensor of this.#pins.keys()) total += this.#residentBytes.get(tensor) ?? 0;
@@ -70,8 +72,9 @@ export class DeviceCache implements LazyTensorObserver {
   }
 
   /**
-   * Sets room aside for a load about to start, evicting what nobody holds. Returns how many bytes are missing: 0 when
-   * the room is reserved, until the tensor arrives or `release` is called. A request that cannot be met evicts nothing.
+   * Reserves memory for a load about to start, evicting unpinned tensors if necessary. Returns how many bytes are
+   * missing: 0 if the memory is reserved, until the tensor arrives or `release` is called. A request that cannot be met
+   * evicts nothing.
    */
   reserve(tensor: LazyTensor, sizeBytes: number): number {
     const loadingBytes = sum(this.#reservedBytes.values());
@@ -85,25 +88,25 @@ export class DeviceCache implements LazyTensorObserver {
     return 0;
   }
 
-  /** A load that had room set aside has failed. */
+  /** Returns the memory that was reserved for a load that failed. */
   release(tensor: LazyTensor): void {
     this.#reservedBytes.delete(tensor);
     this.#wakeWaiters();
   }
 
-  /** Resolves when a load under way has ended. */
+  /** Resolves when a load in progress has ended. */
   nextArrival(): Promise<void> {
     return new Promise((resolve) => this.#wake.push(resolve));
   }
 
-  /** Evicts every tensor that no live plan holds; returns the bytes freed. */
+  /** Evicts every tensor that no live plan has pinned; returns the bytes freed. */
   clear(): number {
     let freedBytes = 0;
     for (const tensor of this.#residentBytes.keys()) freedBytes += tensor.evict();
     return freedBytes;
   }
 
-  /** Frees everything, held or not: nobody may use it any more. */
+  /** Frees every tensor, pinned or not: none of them may be used any more. */
   close(): void {
     this.#pins.clear();
     this.clear();

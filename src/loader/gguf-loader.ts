@@ -1,5 +1,5 @@
-// Lazy access to a model's tensors: a handle costs nothing, the first use loads, later uses share what is there.
-// The file stays open as long as the loader lives; disposing waits for loads under way, then frees device memory
+// Lazy access to a model's tensors: a handle costs nothing, the first use loads, later uses share the loaded tensor.
+// The file stays open as long as the loader lives; disposal waits for loads in progress, then frees device memory
 // before it closes the file.
 
 import type { Backend, TensorSource } from "../backends/contract.js";
@@ -12,7 +12,7 @@ import type { DeviceTensor } from "../tensor/device-tensor.js";
 import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
-import { uploadTensor } from "./tensor-upload.js";
+import { uploadWithinBudget } from "./tensor-upload.js";
 
 /** Loads in flight during a prefetch: enough to keep reading while another tensor is being uploaded. */
 const DEFAULT_PREFETCH_CONCURRENCY = 2;
@@ -20,19 +20,23 @@ const MAX_PREFETCH_CONCURRENCY = 256;
 /** How many tensors ahead the operating system is asked to read. */
 const READ_AHEAD_TENSORS = 4;
 
+/** Options of a loader. */
 export interface GgufLoaderOptions {
-  /** The most device memory that cached tensors may take; no limit by default. */
+  /** The most device memory for cached tensors; unlimited by default. */
   readonly cacheBudgetBytes?: number;
   readonly mapping?: "auto" | "off";
 }
 
+/** How tensors are prefetched. */
 export interface PrefetchOptions {
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
 }
 
+/** Called after each tensor that reaches the device. */
 export type ProgressListener = (progress: LoadingProgress) => void;
 
+/** Loads a model's tensors to a backend on first use; owns the open file and the device cache. */
 export class GgufLoader implements AsyncDisposable {
   readonly file: GgufFile;
   readonly cache: DeviceCache;
@@ -41,7 +45,7 @@ export class GgufLoader implements AsyncDisposable {
   readonly #inFlight = new Set<Promise<unknown>>();
   readonly #listeners = new Set<ProgressListener>();
   readonly #dependents = new Set<AsyncDisposable>();
-  /** Of every handle made so far, kept as they change: a report must not walk all of them. */
+  /** Progress over every handle created so far, updated as they change: a report must not visit all of them. */
   readonly #progress = { loadedTensors: 0, totalTensors: 0, loadedBytes: 0, totalBytes: 0 };
   readonly #observer: LazyTensorObserver;
   #closing: Promise<void> | undefined;
@@ -54,7 +58,7 @@ export class GgufLoader implements AsyncDisposable {
     }
     this.file = file;
     this.cache = new DeviceCache(cacheBudgetBytes);
-    this.#observer = this.#watch(this.cache);
+    this.#observer = this.#observe(this.cache);
   }
 
   static async open(path: string, options: GgufLoaderOptions = {}): Promise<GgufLoader> {
@@ -72,7 +76,7 @@ export class GgufLoader implements AsyncDisposable {
     return this.file.tensors.has(name);
   }
 
-  /** The one handle on a tensor for a backend. Nothing is loaded until somebody calls its `load`. */
+  /** The one handle on a tensor for a backend. Nothing is loaded until its `load` is called. */
   lazy(name: string, backend: Backend): LazyTensor {
     this.#lifetime.assertAlive();
     const tensor = this.#tensor(name);
@@ -91,7 +95,7 @@ export class GgufLoader implements AsyncDisposable {
     return this.lazy(name, backend).load();
   }
 
-  /** Frees every tensor that no live plan holds; returns the bytes freed. */
+  /** Frees every tensor that no live plan has pinned; returns the bytes freed. */
   clearGpuCache(): number {
     return this.cache.clear();
   }
@@ -101,14 +105,20 @@ export class GgufLoader implements AsyncDisposable {
     return this.cache.pin(tensors);
   }
 
-  /** `dependent` uses this loader's tensors: it is disposed before they are. Call the result when it ended by itself. */
+  /**
+   * Registers a user of this loader's tensors, which is disposed before they are. Call the returned function when
+   * `dependent` has been disposed on its own.
+   */
   register(dependent: AsyncDisposable): () => void {
     this.#lifetime.assertAlive();
     this.#dependents.add(dependent);
     return () => this.#dependents.delete(dependent);
   }
 
-  /** Loads tensors in the given order, a few at a time. Rejects with the first failure, after the others ended. */
+  /**
+   * Loads tensors in the given order, a few at a time. Rejects with the first failure, after the other loads have
+   * ended.
+   */
   async prefetch(tensors: readonly LazyTensor[], options: PrefetchOptions = {}): Promise<void> {
     const { signal } = options;
     const concurrency =
@@ -136,7 +146,7 @@ export class GgufLoader implements AsyncDisposable {
     signal?.throwIfAborted();
   }
 
-  /** Of the given tensors, or of every handle made so far. */
+  /** Statistics of the given tensors, or of every handle created so far. */
   loadingStats(tensors: Iterable<LazyTensor> = this.#allHandles()): LoadingStats {
     const count = { unloaded: 0, loading: 0, resident: 0, failed: 0 };
     let totalBytes = 0;
@@ -159,7 +169,7 @@ export class GgufLoader implements AsyncDisposable {
     };
   }
 
-  /** Calls back after each tensor that arrives; the returned function stops it. */
+  /** Calls back after each tensor that arrives; the returned function unsubscribes. */
   onProgress(listener: ProgressListener): () => void {
     if (typeof listener !== "function") refuseValue("loader", "onProgress", "a function", listener);
     this.#listeners.add(listener);
@@ -193,7 +203,7 @@ export class GgufLoader implements AsyncDisposable {
 
   #load(handle: LazyTensor, tensor: GgufTensor, backend: Backend): Promise<DeviceTensor> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("the model loader"));
-    const load = uploadTensor(handle, this.#source(tensor), backend, this.cache);
+    const load = uploadWithinBudget(handle, this.#source(tensor), backend, this.cache);
     this.#inFlight.add(load);
     const settled = (): unknown => this.#inFlight.delete(load);
     load.then(settled, settled);
@@ -218,8 +228,8 @@ export class GgufLoader implements AsyncDisposable {
     if (tensor !== undefined) this.file.adviseWillNeed(tensor);
   }
 
-  /** The cache's own bookkeeping, and ours on top. */
-  #watch(cache: DeviceCache): LazyTensorObserver {
+  /** Forwards to the cache's bookkeeping, and updates the loader's own. */
+  #observe(cache: DeviceCache): LazyTensorObserver {
     const count = (tensors: 1 | -1, { descriptor }: LazyTensor): void => {
       this.#progress.loadedTensors += tensors;
       this.#progress.loadedBytes += tensors * descriptor.sizeBytes;
@@ -241,7 +251,7 @@ export class GgufLoader implements AsyncDisposable {
     };
   }
 
-  /** A listener that throws is its owner's business: the load has succeeded. */
+  /** An exception in a listener does not fail the load, which has succeeded. */
   #report(tensor: string): void {
     for (const listener of this.#listeners) {
       try {

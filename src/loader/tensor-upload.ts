@@ -1,4 +1,5 @@
-// One upload: room in the cache first, then the backend. Whatever fails gives its room back and says which tensor it was.
+// One upload: memory is reserved in the cache first, then the backend uploads. A failure releases the memory and names
+// the tensor.
 
 import type { Backend, TensorSource } from "../backends/contract.js";
 import { RocmForgeError, TensorError } from "../errors.js";
@@ -7,8 +8,8 @@ import type { DeviceTensor } from "../tensor/device-tensor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import type { DeviceCache } from "./device-cache.js";
 
-/** Loads `source` into the device; the cache counts it once `handle` says that it is resident. */
-export async function uploadTensor(
+/** Uploads `source` to the device; the cache counts it once `handle` reports that it is resident. */
+export async function uploadWithinBudget(
   handle: LazyTensor,
   source: TensorSource,
   backend: Backend,
@@ -29,7 +30,7 @@ export async function uploadTensor(
   }
 }
 
-/** Room that other loads have set aside may be free again when they end, so they are waited for. */
+/** Waits for other loads to end if their reserved memory may become free. */
 async function reserveRoom(handle: LazyTensor, sizeBytes: number, cache: DeviceCache): Promise<void> {
   while (cache.reserve(handle, sizeBytes) > 0) {
     if (!cache.isLoading) throw overBudget(handle.descriptor.name, sizeBytes, cache);
@@ -37,7 +38,7 @@ async function reserveRoom(handle: LazyTensor, sizeBytes: number, cache: DeviceC
   }
 }
 
-/** `what` cannot be on the device together with what live plans hold there. */
+/** The error for `what` if it does not fit on the device beside the tensors that live plans have pinned. */
 export function overBudget(what: string, neededBytes: number, { budgetBytes, pinnedBytes }: DeviceCache): TensorError {
   const remedy = pinnedBytes === 0 ? "raise the budget" : "raise the budget or dispose a plan";
   return new TensorError(

@@ -45,7 +45,7 @@ describe("BoundedLog", () => {
     expect(sink).toMatchObject({ text: "> one\n> two\n", attempts: 1 });
   });
 
-  it("goes on from where a short write ended", async () => {
+  it("continues after a short write", async () => {
     const sink = new FakeSink();
     const log = createLog(sink);
     sink.takes = 3;

@@ -1,43 +1,47 @@
-// A log that never blocks its process: lines wait in a bounded queue while their destination cannot take them, and those
-// that do not fit are dropped and counted. Invariants: `write` returns at once and never throws; a line is written whole
-// or not at all, in order; the number of dropped lines is written as soon as the destination takes lines again.
+// A log that never blocks its process: lines wait in a bounded queue while their destination is busy, and lines that do
+// not fit are dropped and counted. Invariants: `write` returns immediately and never throws; a line is written whole or
+// not at all, in order; the number of dropped lines is logged as soon as the destination accepts lines again.
 
-/** Where a log's bytes go; it must never block. */
+/** The destination of a log's bytes; it must never block. */
 export interface LogSink {
-  /** Calls back once, at once or later, with the number of bytes that were taken. EAGAIN is an error like the others. */
+  /**
+   * Calls back once, synchronously or later, with the number of bytes written. EAGAIN is reported like any other error.
+   */
   write(bytes: Buffer, done: (error: Error | null, writtenBytes: number) => void): void;
 }
 
-/** Where a server's log goes: pino's destination, which may know how many lines it has dropped. */
+/** The destination of a server's log, as pino expects it, which may count the lines it has dropped. */
 export interface LogDestination {
   write(line: string): void;
   readonly droppedLines?: number;
 }
 
+/** Options of a bounded log. */
 export interface BoundedLogOptions {
   readonly sink: LogSink;
-  /** A line as it is shown, made of a line as it came. */
+  /** Formats a line for display. */
   readonly format?: (line: string) => string;
-  /** The line that tells how many were dropped, in the form of the others. */
+  /** The line that reports how many lines were dropped, in the format of the others. */
   readonly droppedText: (lines: number) => string;
 }
 
-/** One line alone is always accepted: its size is bounded by the server's limits. */
+/** The queue's size limit. A single line is always accepted: the server's limits bound its size. */
 const MAX_QUEUED_BYTES = 2 ** 20;
-/** Lines of one write: fewer system calls, and no copy of the whole queue. */
+/** The size of one write: fewer system calls without copying the whole queue. */
 const BATCH_BYTES = 65_536;
-/** A pipe whose reader is slow, or a terminal that is stopped. */
+/** Delay before a retry if a pipe's reader is slow or a terminal is stopped. */
 const BUSY_RETRY_MS = 20;
-/** A full disk, a closed pipe. */
+/** Delay before a retry after a failure such as a full disk or a closed pipe. */
 const FAILED_RETRY_MS = 1000;
 
+/** A log with a bounded queue that drops lines instead of blocking. */
 export class BoundedLog implements LogDestination {
   readonly #sink: LogSink;
   readonly #format: (line: string) => string;
   readonly #droppedText: (lines: number) => string;
   #lines: Buffer[] = [];
   #queuedBytes = 0;
-  /** The batch that is being written, and what is left of it. */
+  /** The part of the current batch that is not written yet. */
   #rest: Buffer | undefined;
   #isWriting = false;
   #scheduled: NodeJS.Timeout | NodeJS.Immediate | undefined;
@@ -69,7 +73,7 @@ export class BoundedLog implements LogDestination {
     this.#schedule(0);
   }
 
-  /** Resolves when everything is written, or after so long: true where everything was. */
+  /** Resolves with true when everything is written, or with false after `timeoutMs`. */
   async flush(timeoutMs: number): Promise<boolean> {
     if (!this.isEmpty) {
       this.#schedule(0);
@@ -89,7 +93,10 @@ export class BoundedLog implements LogDestination {
     this.#queuedBytes += bytes.length;
   }
 
-  /** Lines of one turn of the event loop are written together; a log that waits to try again does not keep the process alive. */
+  /**
+   * Schedules a write: lines of one turn of the event loop are written together, and a pending retry does not keep the
+   * process alive.
+   */
   #schedule(afterMs: number): void {
     if (this.#isWriting || this.#scheduled !== undefined) return;
     const begin = (): void => {
@@ -118,7 +125,7 @@ export class BoundedLog implements LogDestination {
     if (this.#rest === undefined) return;
     this.#queuedBytes -= writtenBytes;
     this.#rest = writtenBytes < this.#rest.length ? this.#rest.subarray(writtenBytes) : undefined;
-    // The destination takes lines again: it is told of those that it did not get.
+    // The destination accepts lines again: report those that were dropped.
     if (writtenBytes === 0 || this.#droppedLines === this.#reportedDrops) return;
     this.#enqueue(Buffer.from(this.#format(this.#droppedText(this.#droppedLines - this.#reportedDrops))));
     this.#reportedDrops = this.#droppedLines;

@@ -1,5 +1,5 @@
-// A line of the log for a person at a terminal: time, level, message, and the rest as `name=value`. What is no line of
-// the log's own is passed on as it is. Invariant: nothing that a client sent can control the terminal.
+// Formats a log line for a terminal: time, level, message, and the rest as `name=value`. Lines that are not log records
+// pass unchanged. Invariant: nothing that a client sent can control the terminal.
 
 const LEVELS: Readonly<Record<number, string>> = {
   10: "trace",
@@ -10,7 +10,7 @@ const LEVELS: Readonly<Record<number, string>> = {
   60: "fatal",
 };
 const WIDEST_LEVEL = 5;
-/** From these on a level has a colour: what is usual has none. */
+/** The colour from each level upward; lower levels have none. */
 const COLOURS: readonly (readonly [number, string])[] = [
   [50, "\u001b[31m"],
   [40, "\u001b[33m"],
@@ -26,6 +26,7 @@ interface LogLine {
   readonly time: number;
 }
 
+/** A JSON log line as readable text; any other text unchanged. */
 export function prettyLine(line: string): string {
   const entry = parseLine(line);
   if (entry === undefined) return line;

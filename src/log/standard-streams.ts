@@ -1,7 +1,7 @@
-// Standard output and standard error as destinations that never block, by the kind of what they are: a file or a device
-// is written by a thread of Node's pool, a pipe or a terminal through a descriptor of our own that does not block, and
-// anything else as Node does it, which does not block for sockets. An unread pipe, a terminal stopped by
-// Ctrl-S and a full disk only fill the queue of a BoundedLog.
+// Standard output and standard error as log destinations that never block, by the kind of stream: a file or a device is
+// written on Node's thread pool, a pipe or a terminal through a separate non-blocking descriptor, and anything else by
+// Node, which does not block on sockets. An unread pipe, a terminal stopped by Ctrl-S and a full disk only fill the
+// queue of a BoundedLog.
 
 import { constants, fstatSync, openSync, type Stats, write, writeSync } from "node:fs";
 import { isatty } from "node:tty";
@@ -17,17 +17,17 @@ const WARN_LEVEL = 40;
 
 const logs = new Map<StandardDescriptor, BoundedLog>();
 
-/** The one log of this process that goes to standard error; pino's lines are made readable for a terminal. */
+/** The one log of this process on standard error; pino's lines are formatted if it is a terminal. */
 export function standardErrorLog(): BoundedLog {
   return logOf(STANDARD_ERROR);
 }
 
-/** Text for standard output, written without waiting for its reader. */
+/** A log on standard output that does not wait for its reader. */
 export function standardOutputLog(): BoundedLog {
   return logOf(STANDARD_OUTPUT);
 }
 
-/** Resolves when everything is written, or after so long. */
+/** Resolves when both logs are written, or after `timeoutMs`. */
 export async function flushStandardLogs(timeoutMs: number): Promise<void> {
   await Promise.all(Array.from(logs.values(), (log) => log.flush(timeoutMs)));
 }
@@ -45,7 +45,7 @@ function logOf(descriptor: StandardDescriptor): BoundedLog {
 }
 
 function droppedText(dropped: number): string {
-  return `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), dropped, msg: "log lines were dropped: their destination did not take them" })}\n`;
+  return `${JSON.stringify({ level: WARN_LEVEL, time: Date.now(), dropped, msg: "log lines were dropped because their destination was busy" })}\n`;
 }
 
 function sinkOf(descriptor: StandardDescriptor): LogSink {
@@ -57,7 +57,7 @@ function sinkOf(descriptor: StandardDescriptor): LogSink {
   return reopened === undefined ? streamSink(descriptor) : nonBlockingSink(reopened);
 }
 
-/** Undefined where it is closed. */
+/** The descriptor's stats; undefined if it is closed. */
 function statsOf(descriptor: number): Stats | undefined {
   try {
     return fstatSync(descriptor);
@@ -67,8 +67,8 @@ function statsOf(descriptor: number): Stats | undefined {
 }
 
 /**
- * The same pipe or terminal under a descriptor of its own: O_NONBLOCK belongs to what was opened, which other processes
- * share. Undefined where the system has no such path, or the process may not open it.
+ * Opens the same pipe or terminal again, because O_NONBLOCK applies to the open file description, which other processes
+ * share. Undefined if the system has no path for it, or the process may not open it.
  */
 function reopen(descriptor: number): number | undefined {
   try {
@@ -102,7 +102,7 @@ function nonBlockingSink(descriptor: number): LogSink {
 
 function streamSink(descriptor: StandardDescriptor): LogSink {
   const stream = descriptor === STANDARD_ERROR ? process.stderr : process.stdout;
-  // Failures are told by the callback; without a listener they would also end the process.
+  // Failures are reported to the callback; without a listener they would also crash the process.
   stream.on("error", () => {});
   return {
     write: (bytes, done) => void stream.write(bytes, (error) => (error ? done(error, 0) : done(null, bytes.length))),

@@ -3,22 +3,19 @@
 
 import type { Backend } from "../backends/contract.js";
 import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
-import { resolveDryBreakers } from "../engine/dry-breakers.js";
 import { Engine } from "../engine/engine.js";
 import { FailedCompletion } from "../engine/failed-completion.js";
 import type { ModelOptions } from "../engine/open-plan.js";
-import type { CompletionRequest, EngineStatistics, TokenConstraint } from "../engine/serving.js";
+import type { EngineStatistics, TokenConstraint } from "../engine/serving.js";
 import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpOptions } from "../engine/warm-up.js";
-import { ContextError } from "../errors.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { optionText, refuseValue } from "../options.js";
+import { refuseValue } from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
-import { Sampler } from "../sampler/sampler.js";
 import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
 import type { ChatMessage } from "../chat/message.js";
 import type { ChatStream } from "../completion/chat-stream.js";
@@ -28,9 +25,9 @@ import type { ModelChats } from "./chat-services.js";
 import { readSession, Session, type SessionOptions } from "./session.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import { PendingConstraint } from "./pending-constraint.js";
-import { formatOf } from "./response-format.js";
 import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
-import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-options.js";
+import { GENERATE_CHECKS, type GenerateOptions } from "./generate-options.js";
+import { generateRequest, tooLong } from "./generate-request.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
 import { modelName } from "./model-name.js";
@@ -171,38 +168,13 @@ export class Model implements AsyncDisposable {
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
-    const { maxTokens, stop, signal: ending, timeoutMs, dryBreakers, parseSpecial = true, ...rest } = options;
-    const { ignoreEndOfGeneration = false, topLogprobs, priority, schema, regex, grammar, ...sampling } = rest;
-    const format = formatOf("generate", { schema, regex, grammar });
-    const tokens = this.#promptTokens("generate", prompt, parseSpecial);
-    const stops = stopList(stop);
-    // Tokens can be continued without a vocabulary; only text needs one.
-    if (stops.length > 0) void this.tokenizer;
-    if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
-    if (tokens.length >= this.contextTokens)
-      throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
-    // Checks the sampler's options, and draws the seed if none is given.
-    const { seed } = new Sampler(sampling, { vocabularySize: this.vocabularySize });
-    const breakers =
-      dryBreakers !== undefined && (sampling.dryMultiplier ?? 0) > 0
-        ? { dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) }
-        : {};
-    const request: CompletionRequest = {
-      prompt: tokens,
-      stop: stops,
-      ignoreEndOfGeneration,
-      sampling: { ...sampling, ...breakers, seed },
-      ...(maxTokens === undefined ? {} : { maxTokens }),
-      ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
-      ...(topLogprobs === undefined ? {} : { topLogprobs }),
-      ...(priority === undefined ? {} : { priority }),
-      ...(ending === undefined ? {} : { signal: ending }),
-    };
+    const tokens = this.#promptTokens("generate", prompt, options.parseSpecial ?? true);
+    const { request, format } = generateRequest(this, tokens, options);
     return new Generation((isCancelled) => {
       try {
         if (isCancelled) return this.engine.complete({ ...request, signal: AbortSignal.abort() });
         return this.engine.complete(
-          format === undefined ? request : { ...request, constraint: this.#constraint(format, ending) },
+          format === undefined ? request : { ...request, constraint: this.#constraint(format, options.signal) },
         );
       } catch (error) {
         return new FailedCompletion(error);
@@ -339,12 +311,4 @@ export class Model implements AsyncDisposable {
     checkTokens(prompt, this.vocabularySize);
     return Int32Array.from(prompt);
   }
-}
-
-function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
-  return new ContextError(
-    "CONTEXT_OVERFLOW",
-    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context (${optionText("contextTokens")})`,
-    { details: { tokens, contextTokens } },
-  );
 }

@@ -6,7 +6,7 @@ import type { Backend, BackendLoadTimings } from "../backends/contract.js";
 import { type ModelOptions, type OpenedPlan, openPlan } from "../engine/open-plan.js";
 import { refuseContext } from "../engine/plan-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
-import { GradualTokenizer, hasTokenizer } from "../tokenizer/tokenizer.js";
+import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
 
 /**
  * How long the parts of loading took; they overlap. Names that end in `StartMs` count from the start of the process.
@@ -23,7 +23,7 @@ export interface LoadTimings extends BackendLoadTimings {
 export interface Opening {
   readonly opened: OpenedPlan;
   /** The vocabulary, as far as there was time to decode it. */
-  readonly tokenizer: GradualTokenizer | undefined;
+  readonly tokenizer: TokenizerBuilder | undefined;
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
@@ -36,11 +36,11 @@ export async function openModelFile(
 ): Promise<Opening> {
   const processStartMs = performance.now();
   let opened: OpenedPlan | undefined;
-  let tokenizer: GradualTokenizer | undefined;
+  let tokenizer: TokenizerBuilder | undefined;
   try {
     opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
       if (!(backend instanceof Promise) || !hasTokenizer(metadata)) return;
-      tokenizer = new GradualTokenizer(metadata);
+      tokenizer = new TokenizerBuilder(metadata);
       await decodeUntil(backend, tokenizer);
     });
     const { plan, planStartMs, planMs } = opened;
@@ -56,7 +56,7 @@ export async function openModelFile(
       // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for
       // longer.
       const begun = plan.loadAhead();
-      while (tokenizer?.turn() === true) await nextTurn();
+      while (tokenizer?.step() === true) await nextTurn();
       await begun;
     }
     return { opened, tokenizer, times: { processStartMs, planStartMs, planMs } };
@@ -70,19 +70,19 @@ export async function openModelFile(
 /** Spends the time until a promise is settled on the vocabulary; returns which came first. */
 async function decodeUntil(
   settled: Promise<unknown>,
-  tokenizer: GradualTokenizer | undefined,
+  tokenizer: TokenizerBuilder | undefined,
 ): Promise<"settled" | "decoded"> {
   let isWaiting = true;
   const stop = (): void => void (isWaiting = false);
   settled.then(stop, stop);
   // A promise that is settled already leaves no time.
   await undefined;
-  while (isWaiting && tokenizer?.turn() === true) await nextTurn();
+  while (isWaiting && tokenizer?.step() === true) await nextTurn();
   return isWaiting ? "decoded" : "settled";
 }
 
 /** Failures are left to `generate`, which refuses a file without a usable vocabulary. */
-function preparePrompt(plan: ExecutionPlan, tokenizer: GradualTokenizer | undefined, prompt: string): void {
+function preparePrompt(plan: ExecutionPlan, tokenizer: TokenizerBuilder | undefined, prompt: string): void {
   try {
     const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
     if (tokens > 0) plan.prepareStep(tokens);

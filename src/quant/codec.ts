@@ -1,12 +1,18 @@
-// One decoder, and for some types an encoder, per supported block type: the readable reference that every
-// backend's own unpacking is compared with. Decoded values are bit-equal to what ggml computes in f32.
-// A codec checks its ranges once per call, so the loops behind it do not; whole tensors go through decodeTensor.
+// One decoder, and for some types an encoder, per supported block type: the readable reference that every backend's own
+// dequantization is compared with. Decoded values are bit-equal to what ggml computes in f32. A codec checks its ranges
+// once per call, so its inner loops do not; whole tensors go through decodeTensor.
 
 import { QuantError } from "../errors.js";
 import { decodeBF16, decodeF16, decodeF32, encodeBF16, encodeF16, encodeF32 } from "./float.js";
 import { decodeMXFP4, decodeNVFP4 } from "./fp4.js";
 import { decodeIQ4_NL, decodeIQ4_XS } from "./iq4.js";
-import { type BlockLayout, type SupportedTypeName, layoutByName } from "./layout.js";
+import {
+  type BlockLayout,
+  type DecodeBlocks,
+  type EncodeBlocks,
+  layoutByName,
+  type SupportedTypeName,
+} from "./layout.js";
 import { decodeQ2_K } from "./q2-k.js";
 import { decodeQ3_K } from "./q3-k.js";
 import { decodeQ4_K, decodeQ5_K, encodeQ4_K } from "./q4-k.js";
@@ -14,15 +20,13 @@ import { decodeQ6_K, encodeQ6_K } from "./q6-k.js";
 import { decodeQ4_0, decodeQ4_1, decodeQ5_0, decodeQ5_1, decodeQ8_0, encodeQ4_0, encodeQ8_0 } from "./simple.js";
 import { decodeTQ1_0, decodeTQ2_0 } from "./ternary.js";
 
-type Decode = (bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number) => void;
-type Encode = (values: Float32Array, valueOffset: number, out: Uint8Array, byteOffset: number, blocks: number) => void;
-
+/** The decoder of a block type, and its encoder if there is one. */
 export interface BlockCodec {
   readonly layout: BlockLayout;
-  /** Writes exactly `blocks * layout.blockElements` values. */
-  decode(bytes: Uint8Array, byteOffset: number, out: Float32Array, outOffset: number, blocks: number): void;
-  /** Writes exactly `blocks * layout.blockBytes` bytes; a block with NaN or infinity decodes to NaN. */
-  readonly encode?: Encode;
+  /** Decodes blocks; writes exactly `blocks * layout.blockElements` values. */
+  readonly decode: DecodeBlocks;
+  /** Encodes blocks; writes exactly `blocks * layout.blockBytes` bytes. A block with NaN or infinity decodes to NaN. */
+  readonly encode?: EncodeBlocks;
 }
 
 const CODECS: { readonly [K in SupportedTypeName]: BlockCodec } = {
@@ -47,16 +51,17 @@ const CODECS: { readonly [K in SupportedTypeName]: BlockCodec } = {
   NVFP4: codec("NVFP4", decodeNVFP4),
 };
 
-/** The types that can be written. */
+/** The types that have an encoder. */
 export const ENCODABLE: readonly SupportedTypeName[] = Object.values(CODECS)
   .filter((entry) => entry.encode !== undefined)
   .map((entry) => entry.layout.name as SupportedTypeName);
 
+/** The codec of a block type. */
 export function codecFor(type: SupportedTypeName): BlockCodec {
   return CODECS[type];
 }
 
-/** All of a tensor's values. The allocation is bounded by the bytes given, not by the count asked for. */
+/** Decodes all of a tensor's values. The allocation is bounded by the bytes given, not by the count requested. */
 export function decodeTensor(type: SupportedTypeName, bytes: Uint8Array, elements: number): Float32Array {
   const { layout, decode } = CODECS[type];
   const blocks = wholeBlocks(layout, elements);
@@ -68,6 +73,7 @@ export function decodeTensor(type: SupportedTypeName, bytes: Uint8Array, element
   return out;
 }
 
+/** Encodes a tensor's values; throws QUANT_UNSUPPORTED if the type has no encoder. */
 export function encodeTensor(type: SupportedTypeName, values: Float32Array): Uint8Array {
   const { layout, encode } = CODECS[type];
   if (encode === undefined) {
@@ -92,7 +98,7 @@ function wholeBlocks(layout: BlockLayout, elements: number): number {
   return elements / layout.blockElements;
 }
 
-function codec(type: SupportedTypeName, decode: Decode, encode?: Encode): BlockCodec {
+function codec(type: SupportedTypeName, decode: DecodeBlocks, encode?: EncodeBlocks): BlockCodec {
   const layout = layoutByName(type);
   const checked: BlockCodec = {
     layout,

@@ -5,6 +5,8 @@
 //   MXFP4  | e u8 | nibbles 16 |          32 elements, 17 bytes, laid out as Q4_0
 //   NVFP4  | scales 4 | nibbles 4 x 8 |   64 elements in 4 groups of 16, 36 bytes; a group is laid out as a small Q4_0
 
+import type { DecodeBlocks } from "./layout.js";
+
 /** Twice the value of each E2M1 code: sign, two exponent bits, one mantissa bit. Minus zero reads as zero. */
 const LEVELS = Int8Array.of(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
 
@@ -19,31 +21,19 @@ const FLOAT_SCALES = Float32Array.from({ length: 256 }, (_, code) => {
   return exponent === 0 ? mantissa * 2 ** -10 : (8 + mantissa) * 2 ** (exponent - 11);
 });
 
-export function decodeMXFP4(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeMXFP4: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 17, to += 32) {
     decodeGroup(bytes, at + 1, 16, POWER_SCALES[bytes[at]], out, to);
   }
-}
+};
 
-export function decodeNVFP4(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeNVFP4: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 36) {
     for (let group = 0; group < 4; group++, to += 16) {
       decodeGroup(bytes, at + 4 + group * 8, 8, FLOAT_SCALES[bytes[at + group]], out, to);
     }
   }
-}
+};
 
 function decodeGroup(
   bytes: Uint8Array,

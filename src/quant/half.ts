@@ -17,7 +17,7 @@ const HALF_UNDERFLOW = 0x33000000;
 const floatScratch = new Float32Array(1);
 const bitsScratch = new Uint32Array(floatScratch.buffer);
 
-/** Every half by its bit pattern: block decoders look up one scale or more per block. */
+/** The value of every half by its bit pattern: block decoders look up one or more scales per block. */
 export const HALF_VALUES: Float32Array = widenEveryHalf();
 
 function widenEveryHalf(): Float32Array {
@@ -38,6 +38,7 @@ function widenEveryHalf(): Float32Array {
   return values;
 }
 
+/** The bits of the nearest half-precision float. */
 export function floatToHalf(value: number): number {
   floatScratch[0] = value;
   const sign = (bitsScratch[0] >>> 16) & 0x8000;
@@ -59,6 +60,7 @@ export function floatToHalf(value: number): number {
   return sign | (units + (roundsUp ? 1 : 0));
 }
 
+/** The bits of the nearest bfloat16. */
 export function floatToBfloat(value: number): number {
   floatScratch[0] = value;
   const bits = bitsScratch[0];

@@ -6,30 +6,19 @@
 //   scale of group g: nibble g of the low bytes, topped by bits 2g and 2g + 1 of the u16, less 32
 
 import { HALF_VALUES } from "./half.js";
+import type { DecodeBlocks } from "./layout.js";
 
 /** The levels, as the format fixes them. */
 const LEVELS = Int8Array.of(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 
-export function decodeIQ4_NL(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeIQ4_NL: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += 32) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     decodeGroup(bytes, at + 2, out, to, scale);
   }
-}
+};
 
-export function decodeIQ4_XS(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeIQ4_XS: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 136) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const highBits = bytes[at + 2] | (bytes[at + 3] << 8);
@@ -39,7 +28,7 @@ export function decodeIQ4_XS(
       decodeGroup(bytes, at + 8 + group * 16, out, to, scale * ((low | (high << 4)) - 32));
     }
   }
-}
+};
 
 function decodeGroup(bytes: Uint8Array, nibbles: number, out: Float32Array, to: number, scale: number): void {
   for (let index = 0; index < 16; index++) {

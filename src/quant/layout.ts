@@ -1,6 +1,6 @@
-// Every tensor type that a GGUF file can name: id, elements per block, bytes per block, and whether we decode it.
-// Ids and sizes are the file format's own (ggml's type enumeration) and never change once given out; ids that
-// were withdrawn keep their names here so that an old file is refused with a word and not with a number.
+// Every tensor type that a GGUF file can name: id, elements per block, bytes per block, and whether it can be decoded.
+// Ids and sizes are the file format's own (ggml's type enumeration) and never change once assigned; ids that were
+// withdrawn keep their names here so that an old file is refused with a name and not with a number.
 
 interface LayoutRow {
   readonly id: number;
@@ -50,36 +50,40 @@ const TABLE = [
 
 type Row = (typeof TABLE)[number];
 
-/** The name of every type whose block size is known. */
+/** The name of a type whose block size is known. */
 export type BlockTypeName = Row["name"];
-/** The name of every type that has a decoder here. */
+/** The name of a type that has a decoder. */
 export type SupportedTypeName = Extract<Row, { readonly supported: true }>["name"];
 
+/** How a tensor type stores its elements: block size in elements and bytes. */
 export interface BlockLayout {
   readonly id: number;
   readonly name: BlockTypeName;
-  /** Elements that one block holds; a row is always a whole number of blocks. */
+  /** Elements in one block; a row is always a whole number of blocks. */
   readonly blockElements: number;
   readonly blockBytes: number;
-  /** Whether a decoder exists; types without one can be listed and measured, not computed with. */
+  /** Whether a decoder exists; types without one can be listed and measured, but not used for inference. */
   readonly supported: boolean;
 }
 
-/** A layout that has a decoder. */
+/** The block layout of a type that has a decoder. */
 export interface SupportedLayout extends BlockLayout {
   readonly name: SupportedTypeName;
   readonly supported: true;
 }
 
+/** The layout of every type whose block size is known. */
 export const LAYOUTS: readonly BlockLayout[] = TABLE;
 
+/** Whether a layout has a decoder. */
 export function isSupported(layout: BlockLayout): layout is SupportedLayout {
   return layout.supported;
 }
 
+/** The layouts that have a decoder. */
 export const SUPPORTED: readonly SupportedLayout[] = LAYOUTS.filter(isSupported);
 
-/** Ids that once meant something and were withdrawn: files that use them must be converted again. */
+/** Ids of withdrawn types: files that use them must be converted again. */
 export const REMOVED_TYPES: ReadonlyMap<number, string> = new Map([
   [4, "Q4_2"],
   [5, "Q4_3"],
@@ -94,19 +98,39 @@ export const REMOVED_TYPES: ReadonlyMap<number, string> = new Map([
 const BY_ID: ReadonlyMap<number, BlockLayout> = new Map(LAYOUTS.map((layout) => [layout.id, layout]));
 const BY_NAME: ReadonlyMap<string, BlockLayout> = new Map(LAYOUTS.map((layout) => [layout.name, layout]));
 
+/** The layout of a type id; undefined if the id is unknown or removed. */
 export function layoutById(id: number): BlockLayout | undefined {
   return BY_ID.get(id);
 }
 
+/** The layout of a type name. */
 export function layoutByName(name: BlockTypeName): BlockLayout {
-  // The union and the map come from one table, so every name is there.
+  // The union type and the map come from one table, so every name is in the map.
   return BY_NAME.get(name) as BlockLayout;
 }
 
-/** The word for an id, also for those that have no layout: `Q4_2 (4, removed)`, `99 (unknown)`. */
+/** The name of a type id, including ids without a layout: `Q4_2 (4, removed)`, `99 (unknown)`. */
 export function describeTypeId(id: number): string {
   const layout = BY_ID.get(id);
   if (layout !== undefined) return `${layout.name} (${id})`;
   const removed = REMOVED_TYPES.get(id);
   return removed === undefined ? `${id} (unknown)` : `${removed} (${id}, removed)`;
 }
+
+/** Decodes `blocks` blocks of one type from `bytes`; the codec has checked the ranges. */
+export type DecodeBlocks = (
+  bytes: Uint8Array,
+  byteOffset: number,
+  out: Float32Array,
+  outOffset: number,
+  blocks: number,
+) => void;
+
+/** Encodes values to `blocks` blocks of one type; the codec has checked the ranges. */
+export type EncodeBlocks = (
+  values: Float32Array,
+  valueOffset: number,
+  out: Uint8Array,
+  byteOffset: number,
+  blocks: number,
+) => void;

@@ -5,14 +5,9 @@
 //   quants byte b of half h (32 bytes) holds elements 128h + b, + 32, + 64, + 96, from the low bits up
 
 import { HALF_VALUES } from "./half.js";
+import type { DecodeBlocks } from "./layout.js";
 
-export function decodeQ2_K(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ2_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 84) {
     const scale = HALF_VALUES[bytes[at + 80] | (bytes[at + 81] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 82] | (bytes[at + 83] << 8)];
@@ -27,4 +22,4 @@ export function decodeQ2_K(
       }
     }
   }
-}
+};

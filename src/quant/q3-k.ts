@@ -7,14 +7,9 @@
 //   are bits 2 * (g / 4) of byte 8 + g % 4
 
 import { HALF_VALUES } from "./half.js";
+import type { DecodeBlocks } from "./layout.js";
 
-export function decodeQ3_K(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ3_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 110) {
     const scales = at + 96;
     const scale = HALF_VALUES[bytes[at + 108] | (bytes[at + 109] << 8)];
@@ -32,4 +27,4 @@ export function decodeQ3_K(
       }
     }
   }
-}
+};

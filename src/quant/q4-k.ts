@@ -11,6 +11,7 @@
 import { HALF_VALUES, floatToHalf } from "./half.js";
 import { OffsetFit } from "./scale-search.js";
 import { NAN_HALF } from "./simple.js";
+import type { DecodeBlocks, EncodeBlocks } from "./layout.js";
 
 const GROUPS = 8;
 const GROUP_ELEMENTS = 32;
@@ -27,13 +28,7 @@ function groupMinimum(bytes: Uint8Array, scales: number, group: number): number 
   return (bytes[scales + group + 4] >> 4) | ((bytes[scales + group] >> 6) << 4);
 }
 
-export function decodeQ4_K(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ4_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 144) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -50,15 +45,9 @@ export function decodeQ4_K(
       }
     }
   }
-}
+};
 
-export function decodeQ5_K(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ5_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 176) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimumScale = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -77,19 +66,13 @@ export function decodeQ5_K(
       }
     }
   }
-}
+};
 
 const fit = new OffsetFit(GROUP_ELEMENTS, Q4_LEVELS);
 const groupScales = new Float64Array(GROUPS);
 const groupMinima = new Float64Array(GROUPS);
 
-export function encodeQ4_K(
-  values: Float32Array,
-  valueOffset: number,
-  out: Uint8Array,
-  byteOffset: number,
-  blocks: number,
-): void {
+export const encodeQ4_K: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 144) {
     out.fill(0, at, at + 144);
     let largestScale = 0;
@@ -110,9 +93,9 @@ export function encodeQ4_K(
     out[at + 3] = minimumHalf >> 8;
     if (finite) encodeGroups(values, from, out, at, HALF_VALUES[scaleHalf], HALF_VALUES[minimumHalf]);
   }
-}
+};
 
-/** Packs the scales against the halves as stored, then chooses levels against the scales as packed. */
+/** Quantizes the scales by the f16 factors as stored, then chooses levels by the scales as quantized. */
 function encodeGroups(
   values: Float32Array,
   from: number,
@@ -133,7 +116,7 @@ function encodeGroups(
       out[at + 4 + group] |= (minimumCode >> 4) << 6;
     }
     const step = scale * scaleCode;
-    // A group without a step decodes to its minimum whatever its levels are.
+    // A group whose step is 0 decodes to its minimum whatever its levels are.
     if (step === 0 || !Number.isFinite(step)) continue;
     const minimum = minimumScale * minimumCode;
     const nibbles = at + 16 + (group >> 1) * GROUP_ELEMENTS;

@@ -10,22 +10,17 @@
 import { HALF_VALUES, floatToHalf } from "./half.js";
 import { SymmetricFit } from "./scale-search.js";
 import { NAN_HALF } from "./simple.js";
+import type { DecodeBlocks, EncodeBlocks } from "./layout.js";
 
 const GROUPS = 16;
 const GROUP_ELEMENTS = 16;
 const LEVEL_OFFSET = 32;
 
-export function decodeQ6_K(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ6_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset; block < blocks; block++, at += 210) {
     const scale = HALF_VALUES[bytes[at + 208] | (bytes[at + 209] << 8)];
     for (let quarter = 0; quarter < 4; quarter++) {
-      // Sixteen columns of one half: columns 0-15 and 16-31 take different scales.
+      // Sixteen columns of one half: columns 0-15 and 16-31 have different scales.
       const half = quarter >> 1;
       const column = (quarter & 1) * 16;
       const low = at + half * 64 + column;
@@ -47,18 +42,12 @@ export function decodeQ6_K(
       }
     }
   }
-}
+};
 
 const fit = new SymmetricFit(GROUP_ELEMENTS, LEVEL_OFFSET);
 const groupScales = new Float64Array(GROUPS);
 
-export function encodeQ6_K(
-  values: Float32Array,
-  valueOffset: number,
-  out: Uint8Array,
-  byteOffset: number,
-  blocks: number,
-): void {
+export const encodeQ6_K: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 210) {
     out.fill(0, at, at + 210);
     let largest = 0;
@@ -68,7 +57,7 @@ export function encodeQ6_K(
       groupScales[group] = fit.scale;
       if (Math.abs(fit.scale) > Math.abs(largest)) largest = fit.scale;
     }
-    // The largest scale becomes -128, the one code more that int8 has below zero.
+    // The largest scale becomes -128, the one int8 code without a positive counterpart.
     const half = finite ? floatToHalf(largest === 0 ? 0 : largest / -128) : NAN_HALF;
     out[at + 208] = half;
     out[at + 209] = half >> 8;
@@ -80,7 +69,7 @@ export function encodeQ6_K(
       encodeGroup(values, from + group * GROUP_ELEMENTS, out, at, group, scale * code);
     }
   }
-}
+};
 
 function encodeGroup(
   values: Float32Array,

@@ -25,7 +25,7 @@ export class OffsetFit {
     this.#trial = new Float64Array(count);
   }
 
-  /** Leaves the fit in `scale` and `minimum`; false when a value is not finite. */
+  /** Stores the best fit in `scale` and `minimum`; false if a value is not finite. */
   search(values: Float32Array, from: number): boolean {
     this.scale = 0;
     this.minimum = 0;
@@ -57,7 +57,7 @@ export class OffsetFit {
 
     for (let trial = 0; trial < OffsetFit.#TRIALS; trial++) {
       const stretched = this.#levels + OffsetFit.#FIRST_STRETCH + OffsetFit.#STRETCH_STEP * trial;
-      // From the best minimum so far, so that the trials refine one another.
+      // Starts from the best minimum so far, so that the trials refine one another.
       this.#assign(values, from, -this.minimum, stretched / (highest + this.minimum));
       let levelSum = 0;
       let levelSquares = 0;
@@ -73,7 +73,7 @@ export class OffsetFit {
       let scale = (weightSum * mixed - valueSum * levelSum) / determinant;
       let offset = (levelSquares * valueSum - levelSum * mixed) / determinant;
       if (offset > 0) {
-        // The format cannot add, so the best it can do is a line through zero.
+        // The format can only subtract a minimum, so the best fit is a line through zero.
         offset = 0;
         scale = mixed / levelSquares;
       }
@@ -119,14 +119,14 @@ export class SymmetricFit {
     this.#levels = levels;
   }
 
-  /** Leaves the fit in `scale`; false when a value is not finite. */
+  /** Stores the best fit in `scale`; false if a value is not finite. */
   search(values: Float32Array, from: number): boolean {
     this.scale = 0;
     let extreme = 0;
     let poisoned = 0;
     for (let index = 0; index < this.#count; index++) {
       const value = values[from + index];
-      // NaN and infinity times zero are NaN, and stay NaN.
+      // NaN and infinity times zero are NaN, and a sum with NaN stays NaN.
       poisoned += value * 0;
       if (Math.abs(value) > Math.abs(extreme)) extreme = value;
     }
@@ -135,7 +135,7 @@ export class SymmetricFit {
 
     let most = Number.NEGATIVE_INFINITY;
     for (let trial = 0; trial < SymmetricFit.#TRIALS; trial++) {
-      // The extreme takes the level below zero that has no counterpart above it.
+      // The extreme value is given the negative level that has no positive counterpart.
       const stretched = this.#levels + SymmetricFit.#FIRST_STRETCH + SymmetricFit.#STRETCH_STEP * trial;
       const inverse = -stretched / extreme;
       let mixed = 0;
@@ -147,7 +147,7 @@ export class SymmetricFit {
         mixed += weighted * value;
         squares += weighted * level;
       }
-      // What a fit explains of the weighted sum of squares: more explained, less lost.
+      // The share of the weighted sum of squares that a fit explains: more explained is less error.
       const explained = squares > 0 ? (mixed * mixed) / squares : 0;
       if (squares > 0 && explained > most) {
         most = explained;

@@ -9,19 +9,16 @@
 //   Q8_0  | d f16 | int8 32 |                           q * d
 
 import { HALF_VALUES, floatToHalf } from "./half.js";
+import type { DecodeBlocks, EncodeBlocks } from "./layout.js";
 
 const ELEMENTS = 32;
 const HALF_ELEMENTS = 16;
-/** Stored as the scale of a block that cannot be encoded, so that it decodes to NaN and not to plausible numbers. */
+/**
+ * The scale that is stored for a block that cannot be encoded, so that it decodes to NaN and not to plausible numbers.
+ */
 export const NAN_HALF = 0x7e00;
 
-export function decodeQ4_0(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ4_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     for (let index = 0; index < HALF_ELEMENTS; index++) {
@@ -30,15 +27,9 @@ export function decodeQ4_0(
       out[to + index + HALF_ELEMENTS] = ((pair >> 4) - 8) * scale;
     }
   }
-}
+};
 
-export function decodeQ4_1(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ4_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 20, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimum = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -48,15 +39,9 @@ export function decodeQ4_1(
       out[to + index + HALF_ELEMENTS] = (pair >> 4) * scale + minimum;
     }
   }
-}
+};
 
-export function decodeQ5_0(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ5_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 22, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const highLower = bytes[at + 2] | (bytes[at + 3] << 8);
@@ -67,15 +52,9 @@ export function decodeQ5_0(
       out[to + index + HALF_ELEMENTS] = (((pair >> 4) | (((highUpper >> index) & 1) << 4)) - 16) * scale;
     }
   }
-}
+};
 
-export function decodeQ5_1(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ5_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 24, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     const minimum = HALF_VALUES[bytes[at + 2] | (bytes[at + 3] << 8)];
@@ -87,24 +66,18 @@ export function decodeQ5_1(
       out[to + index + HALF_ELEMENTS] = ((pair >> 4) | (((highUpper >> index) & 1) << 4)) * scale + minimum;
     }
   }
-}
+};
 
-export function decodeQ8_0(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeQ8_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 34, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
     for (let index = 0; index < ELEMENTS; index++) {
       out[to + index] = ((bytes[at + 2 + index] << 24) >> 24) * scale;
     }
   }
-}
+};
 
-/** The value of largest magnitude with its sign, NaN when any value is not finite. */
+/** The value of largest magnitude with its sign; NaN if any value is not finite. */
 function extreme(values: Float32Array, from: number, count: number): number {
   let found = 0;
   for (let index = from; index < from + count; index++) {
@@ -115,20 +88,14 @@ function extreme(values: Float32Array, from: number, count: number): number {
   return found;
 }
 
-/** One over a scale in f32, and 0 for a block of zeros. */
+/** 1 / scale in f32, or 0 for a block of zeros. */
 function inverse(scale: number): number {
   return scale === 0 ? 0 : Math.fround(1 / scale);
 }
 
-// Both encoders round in f32 at every step and so write the very bytes that ggml's reference quantiser writes.
+// Both encoders round in f32 at every step and therefore write exactly the bytes of ggml's reference quantizer.
 
-export function encodeQ4_0(
-  values: Float32Array,
-  valueOffset: number,
-  out: Uint8Array,
-  byteOffset: number,
-  blocks: number,
-): void {
+export const encodeQ4_0: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 18) {
     const peak = extreme(values, from, ELEMENTS);
     const scale = Math.fround(peak / -8);
@@ -142,19 +109,13 @@ export function encodeQ4_0(
       out[at + 2 + index] = low | (high << 4);
     }
   }
-}
+};
 
 function toNibble(value: number, scaleInverse: number): number {
   return Math.min(15, Math.fround(Math.fround(value * scaleInverse) + 8.5) | 0);
 }
 
-export function encodeQ8_0(
-  values: Float32Array,
-  valueOffset: number,
-  out: Uint8Array,
-  byteOffset: number,
-  blocks: number,
-): void {
+export const encodeQ8_0: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 34) {
     const peak = Math.abs(extreme(values, from, ELEMENTS));
     const scale = Math.fround(peak / 127);
@@ -164,8 +125,8 @@ export function encodeQ8_0(
     out[at + 1] = half >> 8;
     for (let index = 0; index < ELEMENTS; index++) {
       const level = Math.fround(values[from + index] * scaleInverse);
-      // Halves go away from zero; Math.round alone would take -0.5 to 0.
+      // Ties round away from zero; Math.round alone would round -0.5 to 0.
       out[at + 2 + index] = level < 0 ? -Math.round(-level) : Math.round(level);
     }
   }
-}
+};

@@ -8,23 +8,18 @@
 //   TQ2_0  | pairs 64 | d f16 |             66 bytes   laid out as the quants of Q2_K
 
 import { HALF_VALUES } from "./half.js";
+import type { DecodeBlocks } from "./layout.js";
 
 const POWERS_OF_THREE = [1, 3, 9, 27, 81] as const;
 
-export function decodeTQ1_0(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeTQ1_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 54, to += 256) {
     const scale = HALF_VALUES[bytes[at + 52] | (bytes[at + 53] << 8)];
     decodeDigits(bytes, at, 32, 5, scale, out, to);
     decodeDigits(bytes, at + 32, 16, 5, scale, out, to + 160);
     decodeDigits(bytes, at + 48, 4, 4, scale, out, to + 240);
   }
-}
+};
 
 function decodeDigits(
   bytes: Uint8Array,
@@ -44,13 +39,7 @@ function decodeDigits(
   }
 }
 
-export function decodeTQ2_0(
-  bytes: Uint8Array,
-  byteOffset: number,
-  out: Float32Array,
-  outOffset: number,
-  blocks: number,
-): void {
+export const decodeTQ2_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 66) {
     const scale = HALF_VALUES[bytes[at + 64] | (bytes[at + 65] << 8)];
     for (let half = 0; half < 64; half += 32) {
@@ -61,4 +50,4 @@ export function decodeTQ2_0(
       }
     }
   }
-}
+};

@@ -1,19 +1,20 @@
-// The tokens still in the running for one position, ranked no further than anybody asks.
-// Ranking is a heap sort that stops early: the heap sits at the front of the arrays and the ranked tokens grow
-// from the end, so the r-th best is at end - 1 - r. Top-k of 150,000 costs one heap build and k pops, a nucleus
-// pops until its mass is reached, and no order of the input makes it slow; what a cut by value can drop goes in one pass
-// before that, so a nucleus of a few costs no heap of the vocabulary. Order: logit down, then id up.
-// Live tokens are always the `length` entries below `end`. Arrays are kept and reused from token to token.
+// The tokens that can still be chosen for one position, ranked only as far as needed. Ranking is a heap sort that stops
+// early: the heap is at the front of the arrays and the ranked tokens grow from the end, so the token of rank r is at
+// end - 1 - r. Top-k of 150,000 costs one heap build and k pops, top-p pops until its probability is reached, and no
+// order of the input is slow. Tokens that a threshold excludes are removed in one pass before, so a nucleus of a few
+// tokens needs no heap of the vocabulary. Order: highest logit, then lowest id. Live tokens are always the `length`
+// entries below `end`. The arrays are reused from token to token.
 
 import type { OutputRow } from "../backends/contract.js";
 
-/** What a step hands the sampler, with mask and bias applied. */
+/** The output row that the sampler chooses from, with mask and bias applied. */
 export type SampleInput = Extract<OutputRow, { readonly kind: "candidates" | "logits" }>;
 
+/** The tokens that can still be chosen for one position. */
 export class Candidates {
   ids = new Int32Array(0);
   logits = new Float64Array(0);
-  /** A number that travels with each token: its unnormalised probability, or what a stage needs carried along. */
+  /** A number per token: its unnormalised probability, or a value that a stage needs. */
   weights = new Float64Array(0);
   #end = 0;
   #length = 0;
@@ -25,7 +26,7 @@ export class Candidates {
     return this.#length;
   }
 
-  /** First index of the live tokens; the last is `end - 1`. */
+  /** The first index of the live tokens; the last is `end - 1`. */
   get start(): number {
     return this.#end - this.#length;
   }
@@ -43,7 +44,7 @@ export class Candidates {
     this.#indexIsId = input.kind === "logits";
   }
 
-  /** Empties the set and makes room; what is added next is unranked. */
+  /** Removes all tokens and allocates capacity; tokens added next are unranked. */
   clear(capacity: number): void {
     if (this.ids.length < capacity) {
       this.ids = new Int32Array(capacity);
@@ -74,7 +75,7 @@ export class Candidates {
     }
   }
 
-  /** Forgets the tokens that a mask or a bias has ruled out; only before anything is ranked. */
+  /** Removes the tokens that a mask or a bias has excluded; only before anything is ranked. */
   dropImpossible(): void {
     let kept = 0;
     for (let index = 0; index < this.#length; index++) {
@@ -87,7 +88,7 @@ export class Candidates {
     this.#length = this.#end = kept;
   }
 
-  /** The token of the highest logit, of equals the one with the lowest id, found without ranking. */
+  /** The token with the highest logit, the lowest id among equals, found without ranking. */
   best(): number {
     let best = this.start;
     for (let index = best + 1; index < this.#end; index++) if (this.#precedes(index, best)) best = index;
@@ -115,8 +116,8 @@ export class Candidates {
   }
 
   /**
-   * Keeps the tokens of at least this logit in one pass, with their weights. False, and nothing changed, where that
-   * would be fewer than `fewest`, or where the set has an order already, which a pass would lose.
+   * Keeps the tokens with at least this logit in one pass, with their weights. Returns false, and changes nothing, if
+   * fewer than `fewest` would remain, or if the set is already ranked, because a pass would lose the order.
    */
   keepFrom(logit: number, fewest: number): boolean {
     if (this.#heaped) return false;
@@ -136,14 +137,14 @@ export class Candidates {
     return true;
   }
 
-  /** Keeps the best `count`. */
+  /** Keeps the `count` best tokens. */
   keepBest(count: number): void {
     if (count >= this.#length) return;
     this.rank(count - 1);
     this.#length = count;
   }
 
-  /** Drops the best `count`. */
+  /** Removes the `count` best tokens. */
   dropBest(count: number): void {
     if (count <= 0) return;
     this.rank(count - 1);
@@ -152,7 +153,7 @@ export class Candidates {
     this.#length -= count;
   }
 
-  /** Fills `weights` with e^((logit - highest) / temperature) and gives their sum, which is at least 1. */
+  /** Sets `weights` to e^((logit - highest) / temperature) and returns their sum, which is at least 1. */
   weigh(temperature: number): number {
     const highest = this.highest();
     let total = 0;

@@ -149,7 +149,7 @@ describe("cuts by value", () => {
     );
   });
 
-  it("leave what is likely enough, and never fewer than asked for", () => {
+  it("keep likely tokens, and never fewer than the minimum", () => {
     fc.assert(
       fc.property(
         logitArrays,

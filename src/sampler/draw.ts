@@ -1,14 +1,17 @@
-// The last stage: temperature, then one random choice. Candidates are walked from the most likely down, so the choice
-// depends on the set and the random number, not on the order they came in; a vocabulary of which nothing was cut is
-// walked by id, which takes no ranking.
+// The last stage: temperature, then one random draw. Candidates are walked from the most likely down, so the choice
+// depends on the set and the random number, not on the input order; an untruncated vocabulary is walked by id, without
+// ranking.
 
 import type { Candidates } from "./candidates.js";
 import type { RandomSource } from "./rng.js";
 
-/** What lies so far below the rest (e^-40) is less, a whole vocabulary of it, than a random number can tell. */
+/**
+ * Tokens this far below the best (e^-40) have less probability together, even a whole vocabulary of them, than a random
+ * number can resolve.
+ */
 const NEGLIGIBLE_NATS = 40;
 
-/** Chooses from the whole vocabulary: logits by id, and the log of the sum of their exponentials where that is known. */
+/** Draws from the whole vocabulary: logits by id, and their log-sum-exp if it is known. */
 export function drawFromAll(
   logits: Float32Array | Float64Array,
   logSum: number | undefined,
@@ -19,7 +22,7 @@ export function drawFromAll(
   if (temperature === 1 && logSum !== undefined) {
     const { token, reached } = walk(logits, logSum, 1, point);
     if (token !== undefined) return token;
-    // A log-sum of single precision may promise a little more than there is; a point beyond that is anywhere.
+    // A single-precision log-sum may be slightly too large; a point beyond the real sum is drawn again.
     point = (point - reached) / (1 - reached);
   }
   const highest = highestOf(logits);
@@ -27,7 +30,7 @@ export function drawFromAll(
   return walk(logits, highest, temperature, point * total).token ?? last;
 }
 
-/** The index of the chosen candidate; `weights` then hold what it was chosen by. */
+/** Draws one candidate and returns its index; `weights` then hold the unnormalised probabilities. */
 export function drawAt(candidates: Candidates, temperature: number, random: RandomSource): number {
   return pick(candidates, candidates.weigh(temperature), random.next());
 }
@@ -39,7 +42,7 @@ export function pick(candidates: Candidates, total: number, point: number): numb
   let last = candidates.rank(0);
   for (let rank = 0; rank < candidates.length; rank++) {
     const index = candidates.rank(rank);
-    // Weights fall with the rank, so from here on there is only rounding left to fall through.
+    // Weights fall with the rank, so only rounding errors are left beyond this one.
     if (candidates.weights[index] === 0) break;
     last = index;
     reached += candidates.weights[index];
@@ -49,14 +52,14 @@ export function pick(candidates: Candidates, total: number, point: number): numb
 }
 
 interface Walk {
-  /** The token at which the running sum passed the target; undefined when it did not. */
+  /** The token at which the running sum passed the target; undefined if it did not. */
   readonly token: number | undefined;
   readonly reached: number;
-  /** The last one that counts. */
+  /** The last token with a weight above zero. */
   readonly last: number;
 }
 
-/** Adds up e^((logit - origin) / temperature) by id. */
+/** Sums e^((logit - origin) / temperature) by id. */
 function walk(logits: Float32Array | Float64Array, origin: number, temperature: number, target: number): Walk {
   const floor = origin - NEGLIGIBLE_NATS * temperature;
   let reached = 0;

@@ -1,13 +1,14 @@
-// DRY ("don't repeat yourself"): where the end of the text repeats something said before, the token that went on
-// then is penalised now, the more the longer the repetition: multiplier * base ^ (length - allowed length).
-// A repetition is not followed back past a breaker. One pass over the window per token (the Z algorithm).
+// DRY ("don't repeat yourself"): if the end of the text repeats an earlier passage, the token that continued that
+// passage is penalised, more for a longer repetition: multiplier * base ^ (length - allowed length). A repetition does
+// not extend past a sequence breaker. One pass over the window per token (the Z algorithm).
 
 import type { Candidates } from "./candidates.js";
 import type { TokenHistory } from "./history.js";
 
-/** Beyond any logit, and far from where f64 runs out. */
-const LARGEST_PENALTY = 1e30;
+/** Larger than any logit, and far from overflowing f64. */
+const LARGEST_DRY_PENALTY = 1e30;
 
+/** The options of the DRY penalty. */
 export interface DryOptions {
   readonly dryMultiplier: number;
   readonly dryBase: number;
@@ -16,16 +17,18 @@ export interface DryOptions {
   readonly dryBreakers: readonly (readonly number[])[];
 }
 
-/** Breakers by their last token, then the one before it, and so on. */
+/** A trie of breakers by their last token, then the one before it, and so on. */
 interface BreakerNode {
   ends: boolean;
   readonly before: Map<number, BreakerNode>;
 }
 
+/** Whether the options turn the DRY penalty on. */
 export function hasDry(options: DryOptions): boolean {
   return options.dryMultiplier > 0 && options.dryPenaltyTokens !== 0;
 }
 
+/** Computes the DRY penalties of a sequence. */
 export class DryPenalties {
   readonly #options: DryOptions;
   readonly #breakers: BreakerNode = { ends: false, before: new Map() };
@@ -45,7 +48,7 @@ export class DryPenalties {
     }
   }
 
-  /** What to take off each token's logit after this history. The map is reused by the next call. */
+  /** The penalty to subtract from each token's logit after this history. The map is reused by the next call. */
   find(history: TokenHistory): ReadonlyMap<number, number> {
     const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyTokens } = this.#options;
     this.#penalties.clear();
@@ -58,7 +61,7 @@ export class DryPenalties {
       const length = Math.min(this.#matches[distance], limit);
       if (length < dryAllowedLength) continue;
       const continuation = history.back(distance - 1);
-      const penalty = Math.min(LARGEST_PENALTY, dryMultiplier * dryBase ** (length - dryAllowedLength));
+      const penalty = Math.min(LARGEST_DRY_PENALTY, dryMultiplier * dryBase ** (length - dryAllowedLength));
       if (penalty > (this.#penalties.get(continuation) ?? 0)) this.#penalties.set(continuation, penalty);
     }
     return this.#penalties;
@@ -76,7 +79,9 @@ export class DryPenalties {
     return window;
   }
 
-  /** `matches[d]`: how many tokens, read backwards, the text ending d tokens ago shares with the text's end. */
+  /**
+   * `matches[d]`: how many tokens, read backwards, the text ending d tokens ago has in common with the end of the text.
+   */
   #match(history: TokenHistory, window: number): void {
     if (this.#matches.length < window) this.#matches = new Int32Array(Math.max(window, this.#matches.length * 2));
     const matches = this.#matches;
@@ -94,6 +99,7 @@ export class DryPenalties {
   }
 }
 
+/** Subtracts the penalties from the candidates' logits. */
 export function applyDry(candidates: Candidates, penalties: ReadonlyMap<number, number>): void {
   candidates.adjust(penalties, (logit, penalty) => logit - penalty);
 }

@@ -1,8 +1,9 @@
-// The tokens of a sequence so far, prompt included, and how often each occurs among the last few.
-// Grows with the sequence, which the context bounds.
+// The tokens of a sequence so far, prompt included, and how often each occurs in a window of the last tokens. It grows
+// with the sequence, up to the context length.
 
 const FIRST_CAPACITY = 256;
 
+/** The tokens of a sequence, with counts over a window. */
 export class TokenHistory {
   readonly #windowTokens: number;
   readonly #counts = new Map<number, number>();
@@ -14,7 +15,7 @@ export class TokenHistory {
     this.#windowTokens = windowTokens;
   }
 
-  /** Another one at the same place. */
+  /** An independent copy of the history. */
   copy(): TokenHistory {
     const twin = new TokenHistory(this.#windowTokens);
     for (const [token, count] of this.#counts) twin.#counts.set(token, count);
@@ -32,7 +33,7 @@ export class TokenHistory {
     return this.#length;
   }
 
-  /** The token written `distance` tokens ago, 0 being the last. */
+  /** The token `distance` tokens before the last one. */
   back(distance: number): number {
     return this.#tokens[this.#length - 1 - distance];
   }

@@ -1,10 +1,11 @@
-// Mirostat 2 (Basu et al.): instead of a fixed cut, drop the tokens more surprising than `maximum` bits and steer
-// that maximum after every token so that the surprise of what is written stays near tau.
+// Mirostat 2 (Basu et al.): instead of a fixed truncation, tokens with more than `maximum` bits of surprise are
+// removed, and that maximum is adjusted after every token so that the surprise of the text stays near tau.
 
 import type { Candidates } from "./candidates.js";
 import { pick } from "./draw.js";
 import type { RandomSource } from "./rng.js";
 
+/** The state of Mirostat 2 for one sequence. */
 export class Mirostat {
   readonly #tauBits: number;
   readonly #eta: number;
@@ -16,7 +17,7 @@ export class Mirostat {
     this.#maximumBits = 2 * tauBits;
   }
 
-  /** Chooses a token, steers by its surprise, and gives its id. */
+  /** Chooses a token, adjusts the maximum by its surprise, and returns its id. */
   choose(candidates: Candidates, temperature: number, random: RandomSource): number {
     const total = candidates.weigh(temperature);
     let kept = 0;

@@ -1,49 +1,52 @@
-// What a caller may ask of the sampler: names, defaults and the check that happens once, at the border.
-// The defaults are those that users of GGUF models expect; a key that is not known and a value that cannot be
-// are refused, so that a slip of the pen never silently samples differently.
+// The sampler's options: names, defaults and the check, done once. The defaults are those that users of GGUF models
+// expect; unknown keys and invalid values are refused, so that a typing mistake never silently changes the sampling.
 
 import { refuseUnknownKeys, refuseValue } from "../options.js";
 
+/** How the next token is chosen. Every option has a default. */
 export interface SamplerOptions {
-  /** 0 is greedy: the most likely token after mask, bias and penalties, the lowest id among equals. */
+  /**
+   * Divides the logits. 0 is greedy: the most likely token after mask, bias and penalties, the lowest id among equals.
+   */
   readonly temperature: number;
-  /** 0 is off. */
+  /** Keeps the `topK` most likely tokens; 0 is off. */
   readonly topK: number;
-  /** 1 is off. */
+  /** Keeps the smallest set of most likely tokens whose probabilities reach `topP`; 1 is off. */
   readonly topP: number;
-  /** 0 is off. */
+  /** Keeps tokens at least `minP` times as likely as the most likely one; 0 is off. */
   readonly minP: number;
-  /** 1 is off. */
+  /** Keeps the most typical tokens until their probabilities reach `typicalP`; 1 is off. */
   readonly typicalP: number;
-  /** 1 is off. */
+  /** Divides positive and multiplies negative logits of recent tokens; 1 is off. */
   readonly repeatPenalty: number;
   readonly presencePenalty: number;
   readonly frequencyPenalty: number;
-  /** How many of the last tokens the three penalties look at; -1 is all, 0 is off. */
+  /** How many of the last tokens the three penalties consider; -1 is all, 0 is off. */
   readonly penaltyTokens: number;
-  /** 0 is off. */
+  /** The strength of the DRY penalty on repeated passages; 0 is off. */
   readonly dryMultiplier: number;
   readonly dryBase: number;
   readonly dryAllowedLength: number;
-  /** How many of the last tokens DRY looks at; -1 is all, 0 is off. */
+  /** How many of the last tokens DRY considers; -1 is all, 0 is off. */
   readonly dryPenaltyTokens: number;
-  /** Token sequences past which no repetition is followed back. */
+  /** Token sequences that a repetition does not extend past. */
   readonly dryBreakers: readonly (readonly number[])[];
-  /** 0 is off. */
+  /** The probability with which XTC removes the most likely tokens; 0 is off. */
   readonly xtcProbability: number;
   readonly xtcThreshold: number;
   readonly mirostat: 0 | 2;
-  /** The surprise to hold, in bits. */
+  /** The target surprise of Mirostat, in bits. */
   readonly mirostatTau: number;
   readonly mirostatEta: number;
-  /** Undefined draws one; `Sampler.seed` tells which. */
+  /** The seed of the random draws; undefined chooses one at random, which `Sampler.seed` returns. */
   readonly seed: number | undefined;
-  /** Added to the logits of these tokens before anything else; -Infinity bans. */
+  /** Added to the logits of these tokens before anything else; -Infinity bans a token. */
   readonly logitBias: ReadonlyMap<number, number>;
   /** The fewest candidates that a truncating stage may leave. */
   readonly minKeep: number;
 }
 
+/** The default of every sampling option. */
 export const SAMPLER_DEFAULTS: SamplerOptions = Object.freeze({
   temperature: 0.8,
   topK: 40,
@@ -69,11 +72,11 @@ export const SAMPLER_DEFAULTS: SamplerOptions = Object.freeze({
   minKeep: 1,
 });
 
-/** Penalties beyond this bury or crown a token in any case; the bound keeps sums finite. */
+/** The largest penalty: more would change nothing, and the bound keeps sums finite. */
 const LARGEST_PENALTY = 1000;
-/** Logits are divided by it, and must stay finite. */
+/** The smallest repeat penalty: logits are divided by it, and must stay finite. */
 const SMALLEST_REPEAT_PENALTY = 0.001;
-/** A breaker is a word or two; longer ones only make every step slower. */
+/** The longest breaker. A breaker is a word or two; longer ones only make every step slower. */
 const LONGEST_BREAKER_TOKENS = 64;
 const LARGEST_TOKEN = 2 ** 31 - 1;
 
@@ -89,6 +92,7 @@ const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
 const SHARE: Range = { from: 0, to: 1 };
 const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
 
+/** The valid range of every numeric sampling option. */
 export const SAMPLER_RANGES: {
   readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range;
 } = {
@@ -135,7 +139,7 @@ function checkBias(bias: unknown): void {
   if (!(bias instanceof Map)) refuseValue("sampler", "logitBias", "a Map from token id to bias", bias);
   for (const [id, value] of bias as Map<unknown, unknown>) {
     if (!within(id, COUNT)) refuseValue("sampler", "logitBias", "token ids as keys", id);
-    // Above every logit is the same as far above: +Infinity would only turn sums into NaN.
+    // A huge bias is as good as +Infinity, which would turn sums into NaN.
     if (typeof value !== "number" || Number.isNaN(value) || value > 1e30) {
       refuseValue("sampler", "logitBias", `a number or -Infinity for token ${String(id)}`, value);
     }

@@ -1,8 +1,10 @@
-// Penalties on tokens that were written lately. Repeat pulls a logit towards unlikely whatever its sign (positive
-// ones are divided, negative ones multiplied); frequency takes off so much per occurrence, presence once.
+// Penalties on recent tokens. The repeat penalty makes a token less likely whatever the sign of its logit (positive
+// ones are divided, negative ones multiplied); the frequency penalty is subtracted once per occurrence, the presence
+// penalty once.
 
 import type { Candidates } from "./candidates.js";
 
+/** The options of the repeat, frequency and presence penalties. */
 export interface PenaltyOptions {
   readonly repeatPenalty: number;
   readonly frequencyPenalty: number;
@@ -10,16 +12,18 @@ export interface PenaltyOptions {
   readonly penaltyTokens: number;
 }
 
+/** Whether the options turn any of the three penalties on. */
 export function hasPenalties(options: PenaltyOptions): boolean {
   if (options.penaltyTokens === 0) return false;
   return options.repeatPenalty !== 1 || options.frequencyPenalty !== 0 || options.presencePenalty !== 0;
 }
 
-/** Whether no token can rise: then whatever ends up on top was near the top before. */
+/** Whether the penalties cannot raise any token: then the best token afterwards was near the top before. */
 export function onlyLowers(options: PenaltyOptions): boolean {
   return options.repeatPenalty >= 1 && options.frequencyPenalty >= 0 && options.presencePenalty >= 0;
 }
 
+/** Applies the three penalties to the candidates' logits. */
 export function applyPenalties(
   candidates: Candidates,
   counts: ReadonlyMap<number, number>,

@@ -16,7 +16,7 @@ describe("random source", () => {
     for (const bin of bins) expect(Math.abs(bin - 2000)).toBeLessThan(220);
   });
 
-  it("tells neighbouring seeds and the upper halves of seeds apart", () => {
+  it("differs for neighbouring seeds and for the upper halves of seeds", () => {
     const first = [0, 1, 2, 2 ** 32, 2 ** 32 + 1, 2 ** 53 - 1].map((seed) => new RandomSource(seed).next());
     expect(new Set(first).size).toBe(first.length);
   });

@@ -1,9 +1,10 @@
-// The random numbers of one sequence: xoshiro128** (Blackman and Vigna), its state filled from the seed by splitmix32.
-// The same seed gives the same numbers on every machine; the draws are for variety, not for secrets.
+// The random numbers of one sequence: xoshiro128** (Blackman and Vigna), seeded by splitmix32. The same seed gives the
+// same numbers on every machine; they are not cryptographically secure.
 
-/** Seeds are non-negative safe integers; a seed nobody chose is drawn from this range, to be short enough to retype. */
+/** Seeds are non-negative safe integers; a seed that is chosen at random is below this, short enough to retype. */
 const DRAWN_SEEDS = 2 ** 32;
 
+/** A seeded random number generator. */
 export class RandomSource {
   readonly seed: number;
   readonly #state: Uint32Array = new Uint32Array(4);
@@ -17,7 +18,7 @@ export class RandomSource {
       high = (high + 0x85ebca6b) >>> 0;
       this.#state[index] = scramble(low) ^ Math.imul(scramble(high), 0x9e3779b1);
     }
-    // All zeros is the one state that never leaves itself.
+    // All zeros is the one state that the generator never leaves.
     if (this.#state.every((word) => word === 0)) this.#state[0] = 1;
   }
 

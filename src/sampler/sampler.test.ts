@@ -52,7 +52,7 @@ describe("greedy", () => {
     expect(sampler.sample(asLogits([3, 2, 1])).token).toBe(1);
   });
 
-  it("tells the log-probability before penalties and temperature", () => {
+  it("reports the log-probability before penalties and temperature", () => {
     const sampler = new Sampler({ temperature: 0, presencePenalty: 5 }, { vocabularySize: 3 });
     sampler.accept(0);
     const { token, logProbability } = sampler.sample(asLogits([3, 2, 1]));
@@ -127,7 +127,7 @@ describe("want", () => {
   const candidates = (count: number): unknown => ({ kind: "candidates", count });
   const logits = { kind: "logits" };
 
-  it("asks for candidates where the rest cannot matter", () => {
+  it("requests candidates if the other logits cannot matter", () => {
     expect(wantOf({ temperature: 0 })).toEqual(candidates(1));
     expect(wantOf({})).toEqual(candidates(40));
     expect(wantOf({ topK: 1 }, [1, 2])).toEqual(candidates(1));
@@ -138,7 +138,7 @@ describe("want", () => {
     expect(wantOf({ dryMultiplier: 1 }, [1, 2, 3, 9, 1, 2])).toEqual(candidates(41));
   });
 
-  it("asks for logits where they can", () => {
+  it("requests logits if they can matter", () => {
     expect(wantOf({ topK: 0 })).toEqual(logits);
     expect(wantOf({ mirostat: 2 })).toEqual(logits);
     expect(wantOf({ repeatPenalty: 0.9 }, [1])).toEqual(logits);
@@ -189,7 +189,7 @@ describe("want", () => {
 });
 
 describe("withSeed", () => {
-  it("goes on from the same text, as if it had read it itself, and keeps its own from there", () => {
+  it("continues from the same history, independently from there", () => {
     const options = { temperature: 1.3, repeatPenalty: 1.4, penaltyTokens: 6, dryMultiplier: 1 };
     const history = [1, 2, 3, 1, 2, 9, 4, 1, 2];
     const write = (sampler: Sampler): number[] => {
@@ -317,13 +317,13 @@ describe("impossible input", () => {
     }
   });
 
-  it("rejects a mask that leaves no token", () => {
+  it("rejects a mask that excludes every token", () => {
     for (const options of variants) {
       const sampler = new Sampler(options, { vocabularySize: 3 });
       const nothing = asLogits([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]);
       expect(errorOf(() => sampler.sample(nothing))).toMatchObject({
         code: "OPTION_VALUE",
-        message: expect.stringContaining("leaves no token"),
+        message: expect.stringContaining("excludes every token"),
       });
     }
     const sampler = new Sampler({}, { vocabularySize: 100 });
@@ -336,7 +336,7 @@ describe("impossible input", () => {
     expect(errorOf(() => sampler.sample(none))).toMatchObject({ code: "OPTION_VALUE" });
   });
 
-  it("rejects fewer candidates than it asked for", () => {
+  it("rejects fewer candidates than it requested", () => {
     const sampler = new Sampler({}, { vocabularySize: 100 });
     const two: SampleInput = { kind: "candidates", ids: Int32Array.of(1, 2), logits: Float32Array.of(2, 1), logSum: 3 };
     expect(errorOf(() => sampler.sample(two))).toMatchObject({ code: "BACKEND_STEP" });

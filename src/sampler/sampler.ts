@@ -1,7 +1,7 @@
-// Chooses the next token of one sequence. The step has applied mask and bias; here follow penalties, DRY, top-k,
-// typical, top-p, min-p, XTC, temperature and the draw (mirostat 2 stands in for the truncating ones).
-// Invariants: the same seed, options and logits give the same tokens, whether rows come as candidates or as logits;
-// after the first token nothing the size of the vocabulary is allocated, and a sampler owns nothing of that size.
+// Chooses the next token of one sequence. The step has applied mask and bias; the sampler applies penalties, DRY,
+// top-k, typical, top-p, min-p, XTC, temperature and the draw (Mirostat 2 replaces the truncating stages). Invariants:
+// the same seed, options and logits give the same tokens, whether rows come as candidates or as logits; after the first
+// token nothing of the vocabulary's size is allocated, and a sampler owns nothing of that size.
 
 import type { OutputWant, SparseBias } from "../backends/contract.js";
 import { BackendError, OptionError, TokenizerError } from "../errors.js";
@@ -16,25 +16,30 @@ import { RandomSource } from "./rng.js";
 import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
 import { excludeTopChoices } from "./xtc.js";
 
-/** Above this many candidates a row of logits is as cheap to move and to read. */
+/** With more candidates than this, a row of logits is as cheap to copy and to read. */
 export const MAX_CANDIDATES = 1024;
 
 const LOGITS: OutputWant = { kind: "logits" };
 const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
 
-/** Shared by all samplers: choosing a token is done before anybody else's turn, and keeps nothing. */
+/** Shared by all samplers: choosing a token is synchronous and keeps no state here. */
 const candidates = new Candidates();
 const scratch = new Candidates();
 
+/** A chosen token with its log-probability. */
 export interface SampledToken {
   readonly token: number;
-  /** Of the chosen token among the whole vocabulary after mask and bias, before penalties and temperature. */
+  /**
+   * The log-probability of the chosen token in the whole vocabulary after mask and bias, before penalties and
+   * temperature.
+   */
   readonly logProbability: number;
 }
 
+/** Chooses the tokens of one sequence. */
 export class Sampler {
   readonly options: SamplerOptions;
-  /** The seed in use, also when nobody chose one. */
+  /** The seed in use, whether given or chosen at random. */
   readonly seed: number;
   readonly #vocabularySize: number;
   readonly #random: RandomSource;
@@ -43,12 +48,12 @@ export class Sampler {
   readonly #dry: DryPenalties | undefined;
   readonly #mirostat: Mirostat | undefined;
   readonly #bias: SparseBias | undefined;
-  /** Nothing is cut: the whole distribution is drawn from. */
+  /** Whether no stage truncates: the draw is from the whole distribution. */
   readonly #drawsFromAll: boolean;
-  /** Undefined until asked for after the last accepted token. */
+  /** The penalties after the last accepted token; undefined until they are needed. */
   #dryPenalties: ReadonlyMap<number, number> | undefined;
 
-  /** Without a history the text begins here. */
+  /** `history` holds the text so far; without it the text begins here. */
   constructor(options: Partial<SamplerOptions>, context: { readonly vocabularySize: number }, history?: TokenHistory) {
     this.options = resolveSamplerOptions(options);
     this.#vocabularySize = context.vocabularySize;
@@ -63,23 +68,23 @@ export class Sampler {
     this.#drawsFromAll = cutsNothing(this.options);
   }
 
-  /** Another one at the same place in the text, which goes its own way from there. */
+  /** A sampler with the same options and history but another seed, which continues independently. */
   withSeed(seed: number): Sampler {
     return new Sampler({ ...this.options, seed }, { vocabularySize: this.#vocabularySize }, this.#history.copy());
   }
 
-  /** What the next step must hand over: candidates where fewer than all cannot change the result. */
+  /** What the next step must return: candidates if the choice cannot depend on the other logits, else all logits. */
   want(): OutputWant {
     const kept = this.#keptByRank();
     if (kept === undefined) return LOGITS;
     const lowered = this.#loweredTokens();
     if (lowered === undefined) return LOGITS;
-    // Each lowered token may leave the top and let one in from below.
+    // Each lowered token may leave the top and let another one in.
     const count = kept + lowered;
     return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
   }
 
-  /** The bias that the step is to add to the logits; `sample` does not add it again. */
+  /** The bias that the step must add to the logits; `sample` does not add it again. */
   stepBias(): SparseBias | undefined {
     return this.#bias;
   }
@@ -90,7 +95,7 @@ export class Sampler {
     return { token, logProbability: logitOf(input, token) - input.logSum };
   }
 
-  /** Adds a token of the prompt or of the answer to the history that penalties look at. */
+  /** Adds a token of the prompt or of the answer to the history that penalties consider. */
   accept(token: number): void {
     if (!Number.isInteger(token) || token < 0 || token >= this.#vocabularySize) {
       throw new TokenizerError(
@@ -110,7 +115,7 @@ export class Sampler {
     const { temperature, topK, topP, minP, typicalP, minKeep } = this.options;
     const { counts } = this.#history;
     const dry = this.#findDry();
-    // Where nothing is cut whole rows are asked for, so these are logits by id.
+    // Without truncation whole rows are requested, so these are logits by id.
     if (this.#drawsFromAll && counts.size === 0 && dry.size === 0)
       return drawFromAll(input.logits, input.logSum, temperature, this.#random);
     candidates.load(input);
@@ -129,14 +134,14 @@ export class Sampler {
     return candidates.ids[drawAt(candidates, temperature, this.#random)];
   }
 
-  /** How many of the best tokens can matter, when that is known before the logits are. */
+  /** How many of the best tokens can matter, if that is known before the logits are. */
   #keptByRank(): number | undefined {
     if (this.options.temperature === 0) return 1;
     if (this.options.mirostat !== 0 || this.options.topK === 0) return undefined;
     return Math.max(this.options.topK, this.options.minKeep);
   }
 
-  /** How many tokens the penalties lower; undefined when they may raise some. */
+  /** How many tokens the penalties lower; undefined if they may raise some. */
   #loweredTokens(): number | undefined {
     if (this.#penalised && !onlyLowers(this.options)) return undefined;
     const counts = this.#history.counts;
@@ -151,11 +156,11 @@ export class Sampler {
     return this.#dryPenalties;
   }
 
-  /** Refuses what no token can be chosen from. */
+  /** Throws if no token can be chosen from the row. */
   #check(input: SampleInput): void {
     const { logits, logSum } = input;
     const want = this.want();
-    // A whole row always does; candidates only where they were asked for, and as many as were.
+    // A whole row is always accepted; candidates only if they were requested, and as many.
     const wanted = input.kind === "candidates" && want.kind === "candidates" ? want.count : this.#vocabularySize;
     const isOfKind = input.kind === "logits" || want.kind === "candidates";
     if (!isOfKind || logits.length !== wanted) {
@@ -167,18 +172,18 @@ export class Sampler {
         },
       );
     }
-    // The sum is finite exactly where every logit is, or is ruled out, and not all of them are.
+    // The sum is finite exactly if every logit is finite or excluded, and at least one is not excluded.
     if (Number.isFinite(logSum)) return;
     let isEmpty = true;
     for (let index = 0; index < logits.length; index++) {
-      // False for NaN and for +Infinity alike.
+      // False for both NaN and +Infinity.
       if (!(logits[index] < Number.POSITIVE_INFINITY)) throw notFinite(input, index);
       if (logits[index] > Number.NEGATIVE_INFINITY) isEmpty = false;
     }
     if (isEmpty) {
       throw new OptionError(
         "OPTION_VALUE",
-        "[sampler] the mask leaves no token: every logit is -Infinity; allow at least one token, or lift a bias",
+        "[sampler] the mask excludes every token: every logit is -Infinity; allow at least one token, or remove a bias",
         {
           details: { vocabularySize: this.#vocabularySize },
         },
@@ -203,7 +208,7 @@ function notFinite(input: SampleInput, index: number): BackendError {
   const logit = input.logits[index];
   return new BackendError(
     "BACKEND_NOT_FINITE",
-    `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are at fault`,
+    `[sampler] the step gave token ${token} the logit ${logit}; the model's weights or the backend are faulty`,
     {
       details: { token, logit },
     },

@@ -148,7 +148,7 @@ describe("XTC", () => {
     expect(rankedIds(candidates)).toEqual([2, 3, 4]);
   });
 
-  it("leaves a single likely token alone, and respects minKeep", () => {
+  it("keeps a single likely token, and respects minKeep", () => {
     const single = load(likely);
     excludeTopChoices(single, { xtcProbability: 1, xtcThreshold: 0.35, minKeep: 1 }, new RandomSource(1));
     expect(single.length).toBe(5);
@@ -157,7 +157,7 @@ describe("XTC", () => {
     expect(guarded.length).toBe(5);
   });
 
-  it("acts as often as it is told to", () => {
+  it("acts with the given probability", () => {
     const random = new RandomSource(5);
     let acted = 0;
     for (let round = 0; round < 4000; round++) {

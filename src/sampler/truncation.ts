@@ -1,19 +1,20 @@
-// The stages that cut the tail: top-k, locally typical, top-p (nucleus), min-p. Each takes the candidates that the
-// stage before it left, weighs them anew among themselves, and never leaves fewer than `minKeep`.
+// The truncating stages: top-k, locally typical, top-p (nucleus), min-p. Each takes the candidates that the stage
+// before it left, renormalises them, and never leaves fewer than `minKeep`.
 
 import type { Candidates } from "./candidates.js";
 
+/** Keeps the `topK` most likely tokens. */
 export function keepTopK(candidates: Candidates, topK: number, minKeep: number): void {
   if (topK > 0) candidates.keepBest(Math.max(topK, minKeep));
 }
 
-/** The smallest set of most likely tokens whose probabilities reach `topP`. */
+/** Keeps the smallest set of most likely tokens whose probabilities reach `topP`. */
 export function keepTopP(candidates: Candidates, topP: number, minKeep: number): void {
   if (topP >= 1 || candidates.length <= minKeep) return;
   const total = candidates.weigh(1);
   const needed = topP * total;
-  // Tokens of less than a share of the rest cannot make up the rest together, so the nucleus ends before them. Half of
-  // it, for what is lost in rounding.
+  // Tokens below an equal share of the remaining probability cannot make it up together, so the nucleus ends before
+  // them. Halved to allow for rounding.
   candidates.keepFrom(candidates.highest() + Math.log(((1 - topP) * total) / candidates.length / 2), minKeep);
   let reached = 0;
   let kept = 0;
@@ -25,7 +26,7 @@ export function keepTopP(candidates: Candidates, topP: number, minKeep: number):
   candidates.keepBest(kept);
 }
 
-/** Tokens at least `minP` times as likely as the most likely one. */
+/** Keeps tokens at least `minP` times as likely as the most likely one. */
 export function keepMinP(candidates: Candidates, minP: number, minKeep: number): void {
   if (minP <= 0 || candidates.length <= minKeep) return;
   const floor = candidates.highest() + Math.log(minP);
@@ -35,12 +36,12 @@ export function keepMinP(candidates: Candidates, minP: number, minKeep: number):
   candidates.keepBest(kept);
 }
 
-/** The tokens whose surprise is closest to the expected surprise, until their probabilities reach `typicalP`. */
+/** Keeps the tokens whose surprise is closest to the expected surprise, until their probabilities reach `typicalP`. */
 export function keepTypical(candidates: Candidates, typicalP: number, minKeep: number, scratch: Candidates): void {
   if (typicalP >= 1 || candidates.length <= minKeep) return;
   const total = candidates.weigh(1);
   const highest = candidates.highest();
-  // -ln p of a token is `logTotal` less its logit's distance from the highest, finite even where p underflows.
+  // -ln p of a token is `logTotal` minus its logit's distance from the highest, finite even if p underflows.
   const logTotal = Math.log(total);
   let entropy = 0;
   for (let index = candidates.start; index < candidates.end; index++) {

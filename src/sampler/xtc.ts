@@ -1,10 +1,11 @@
-// Exclude top choices: now and then, drop every token that is likely enough save the least likely of them.
-// One random number is used each time the stage runs, whatever it then does, so that a seed's later draws
-// do not depend on the candidates.
+// XTC ("exclude top choices"): with a given probability, removes every token above a threshold except the least likely
+// of them. Each run uses one random number, whatever it does, so that a seed's later draws do not depend on the
+// candidates.
 
 import type { Candidates } from "./candidates.js";
 import type { RandomSource } from "./rng.js";
 
+/** Removes the top choices with probability `xtcProbability`. */
 export function excludeTopChoices(
   candidates: Candidates,
   options: { readonly xtcProbability: number; readonly xtcThreshold: number; readonly minKeep: number },

@@ -109,7 +109,7 @@ export class ScheduledSequence {
   /** Takes blocks of the tokens that come next from the prefix cache. */
   adopt(): void {
     if (this.firstOutput !== undefined || this.computed !== this.table.committedTokens) return;
-    const gained = this.table.adopt(this.tokens);
+    const gained = this.table.reusePrefix(this.tokens);
     // A prefix that was lost by preemption and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;

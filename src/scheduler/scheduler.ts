@@ -156,7 +156,7 @@ export class Scheduler {
     for (const { sequence, count } of slices) {
       if (sequence.state !== "running") continue;
       sequence.computed += count;
-      if (spoiled.has(sequence)) sequence.table.withdraw();
+      if (spoiled.has(sequence)) sequence.table.invalidate();
       else sequence.table.commit(sequence.tokens, sequence.computed);
     }
   }
@@ -172,7 +172,7 @@ export class Scheduler {
    * Gets the block of the next token, preempting the last in order if necessary; false if that is the sequence itself.
    */
   #makeRoom(sequence: ScheduledSequence): boolean {
-    while (!sequence.table.own(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
+    while (!sequence.table.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
       if (last === undefined) throw new RangeError("blocks are held by no running sequence");
       this.#preempt(last);
@@ -231,12 +231,12 @@ export class Scheduler {
       return true;
     sequence.cachedTokens = sequence.preemptions === 0 ? 0 : sequence.cachedTokens;
     sequence.release();
-    this.#unfit = { sequence, returns: this.#pool.returns };
+    this.#unfit = { sequence, returns: this.#pool.releases };
     return false;
   }
 
   #isUnfit(sequence: ScheduledSequence): boolean {
-    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.returns;
+    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.releases;
   }
 
   /** Running sequences that are not in this step yet and have tokens to compute. */

@@ -1,10 +1,12 @@
-// What is known of a tensor before any of its bytes are read. Shapes are in GGUF order: the first dimension is the
-// row length (the one that is contiguous and quantised), so a product's weight is [inputs, outputs].
+// What is known about a tensor before any of its bytes are read. Shapes are in GGUF order: the first dimension is the
+// row length (contiguous and quantized), so the weight of a matmul is [inputs, outputs].
 
 import type { BlockLayout } from "../quant/layout.js";
 
+/** The dimensions of a tensor in GGUF order: the first is the row length. */
 export type Shape = readonly number[];
 
+/** A tensor's name, block type, shape and size. */
 export interface TensorDescriptor {
   readonly name: string;
   readonly layout: BlockLayout;
@@ -13,11 +15,12 @@ export interface TensorDescriptor {
   readonly sizeBytes: number;
 }
 
+/** The number of elements in a row: the first dimension. */
 export function rowLength(descriptor: TensorDescriptor): number {
   return descriptor.shape[0] ?? 0;
 }
 
-/** Trailing dimensions of 1 carry no meaning: a bias may be written [n] or [n, 1]. */
+/** Compares shapes without trailing dimensions of 1: a bias may be written [n] or [n, 1]. */
 export function sameShape(left: Shape, right: Shape): boolean {
   const rank = Math.max(left.length, right.length);
   for (let axis = 0; axis < rank; axis++) {
@@ -26,6 +29,7 @@ export function sameShape(left: Shape, right: Shape): boolean {
   return true;
 }
 
+/** A shape as text: `[2048, 512]`. */
 export function formatShape(shape: Shape): string {
   return `[${shape.join(", ")}]`;
 }

@@ -6,16 +6,17 @@
 import type { TensorDescriptor } from "./descriptor.js";
 import type { DeviceTensor } from "./device-tensor.js";
 
+/** Where a lazy tensor is between not loaded and resident on the device. */
 export type LazyTensorState = "unloaded" | "loading" | "resident" | "failed";
 
-/** Told of each request, arrival and departure, so that a cache can count, order and refuse them. */
+/** Notified of each request, arrival and eviction, so that a cache can count, order and refuse them. */
 export interface LazyTensorObserver {
   onHit(tensor: LazyTensor): void;
   onMiss(tensor: LazyTensor): void;
   onShared(tensor: LazyTensor): void;
   onResident(tensor: LazyTensor): void;
   onEvicted(tensor: LazyTensor): void;
-  /** False while somebody holds on to the tensor. */
+  /** False while the tensor is pinned. */
   mayEvict(tensor: LazyTensor): boolean;
 }
 
@@ -27,6 +28,7 @@ type Phase =
 
 const UNLOADED: Phase = { state: "unloaded" };
 
+/** A handle on a tensor that is loaded to the device on first use. */
 export class LazyTensor {
   readonly descriptor: TensorDescriptor;
   readonly #loadNow: () => Promise<DeviceTensor>;
@@ -43,7 +45,7 @@ export class LazyTensor {
     return this.#phase.state;
   }
 
-  /** The device tensor if it is there now; never starts a load. */
+  /** The device tensor if it is loaded; never starts a load. */
   get resident(): DeviceTensor | undefined {
     return this.#phase.state === "resident" ? this.#phase.tensor : undefined;
   }
@@ -71,7 +73,7 @@ export class LazyTensor {
     }
   }
 
-  /** Frees the device memory and says how much; a tensor that is loading or held by somebody is left alone. */
+  /** Frees the device memory and returns its size; does nothing if the tensor is loading or pinned. */
   evict(): number {
     if (this.#phase.state === "failed") this.#phase = UNLOADED;
     if (this.#phase.state !== "resident" || this.#observer?.mayEvict(this) === false) return 0;

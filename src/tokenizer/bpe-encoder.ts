@@ -1,11 +1,11 @@
-// Byte-pair encoding: split into words, then in each word merge the pair of lowest rank, leftmost first, until no
-// merge is left. Invariants: no merge makes a control token; what is neither a token nor mergeable falls back to single
-// bytes, and to nothing where the vocabulary lacks them, as in llama.cpp.
+// Byte-pair encoding: splits the text into words, then in each word merges the pair of lowest rank, leftmost first,
+// until no merge is left. Invariants: no merge produces a control token; text that is neither a token nor mergeable
+// falls back to single bytes, and is dropped if the vocabulary lacks them, as in llama.cpp.
 
 import { SPELLING_OF_BYTE, spellBytes } from "./byte-level.js";
 import { escapeSpaces } from "./escaped-space.js";
 import { NO_SYMBOL, type MergeTable } from "./merge-table.js";
-import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
+import { KEPT_SYMBOLS, NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { PreSplitter } from "./pre-split.js";
 import type { PreTokenizer } from "./pre-tokenizers.js";
 import { encodedBytes, sequenceBytes, SplitText } from "./split-text.js";
@@ -15,9 +15,8 @@ import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
 const LINE_FEED = 0x0a;
-/** The scratch space that stays between words; a longer word's is given back. */
-const KEPT_SYMBOLS = 1024;
 
+/** Encodes text by ranked merges. */
 export class BpeEncoder {
   readonly #vocabulary: Vocabulary;
   readonly #merges: MergeTable;
@@ -27,7 +26,7 @@ export class BpeEncoder {
   readonly #symbolOfByte: Int32Array;
   readonly #fallbackOfByte: Int32Array;
   readonly #merger: NeighbourMerger;
-  /** The word at hand: each symbol, and where in the text it starts. */
+  /** The current word: each symbol, and where in the text it starts. */
   #symbols = new Int32Array(KEPT_SYMBOLS);
   #starts = new Int32Array(KEPT_SYMBOLS);
 
@@ -114,7 +113,7 @@ export class BpeEncoder {
 
   #wholeWord(bytes: Buffer, start: number, end: number): number {
     const { byteLevel, ignoresMerges, takesLineFeedsWhole } = this.#preTokenizer;
-    // Each byte takes at least one byte to spell, so a longer word cannot be a token.
+    // Each byte is spelled with at least one byte, so a longer word cannot be a token.
     if (end - start > this.#vocabulary.longestBytes) return -1;
     if (ignoresMerges) {
       const spelled = byteLevel ? spellBytes(bytes, start, end) : bytes.subarray(start, end);

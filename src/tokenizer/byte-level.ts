@@ -1,5 +1,5 @@
-// The GPT-2 alphabet: every byte as one printable character, so that byte-level tokens can be stored as text.
-// Source: the byte-to-unicode table of GPT-2; printable Latin-1 stands for itself, the 68 others for U+0100 on.
+// The GPT-2 alphabet: every byte as one printable character, so that byte-level tokens can be stored as text. Source:
+// the byte-to-unicode table of GPT-2; printable Latin-1 maps to itself, the other 68 bytes to U+0100 and up.
 
 import { encodedBytes } from "./split-text.js";
 
@@ -18,7 +18,7 @@ const BYTE_OF_CHARACTER: ReadonlyMap<number, number> = new Map(
   CHARACTER_OF_BYTE.map((character, byte) => [character, byte]),
 );
 
-/** The UTF-8 spelling of each byte's character. */
+/** The UTF-8 encoding of each byte's character. */
 export const SPELLING_OF_BYTE: readonly Buffer[] = CHARACTER_OF_BYTE.map((character) =>
   Buffer.from(String.fromCharCode(character)),
 );
@@ -38,7 +38,7 @@ export function spellBytes(bytes: Uint8Array, start: number, end: number): Buffe
   return spelled;
 }
 
-/** The bytes that a stored token stands for. A character outside the alphabet stands for itself. */
+/** The bytes that a stored token represents. A character outside the alphabet represents itself. */
 export function unspellBytes(stored: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(stored.length);
   let length = 0;

@@ -1,6 +1,6 @@
-// The class of each code point, which is all that pre-tokenizers ask about a character.
-// Invariant: one class each; white space (Unicode's White_Space) goes before the general category, which is
-// harmless because no letter, number, mark, punctuation or symbol is white space.
+// The class of each code point: all that pre-tokenizers need to know about a character. Invariant: one class each;
+// white space (Unicode's White_Space) takes precedence over the general category, which is harmless because no letter,
+// number, mark, punctuation or symbol is white space.
 
 import { CLASS_RUNS } from "./unicode-table.js";
 
@@ -20,7 +20,7 @@ const RUN_BASE = 36;
 
 let table: Uint8Array | undefined;
 
-/** Indexed by code point. Expanded on first use: a megabyte that only a tokenizer needs. */
+/** Classes indexed by code point. Built on first use: a megabyte that only a tokenizer needs. */
 export function characterClasses(): Uint8Array {
   return (table ??= expandRuns());
 }

@@ -1,38 +1,44 @@
-// What is to be encoded: one text, or segments of which some may hold special tokens and others are only text. Segments
-// are one text to everything but the search for special tokens, so that where they meet makes no difference to the rest.
+// The input of encoding: one text, or segments of which some may contain special tokens and others are plain text. Only
+// the search for special tokens sees segments; everything else sees one text, so their boundaries do not change how it
+// is split.
 
 import { refuseUnknownKeys, refuseValue } from "../options.js";
 
-/** A stretch of a prompt. What a user, a tool or a file said is `parseSpecial: false`. */
+/** A part of a prompt. Text from a user, a tool or a file has `parseSpecial: false`. */
 export interface TextSegment {
   readonly text: string;
-  /** Whether the text of a special token in it becomes that token. */
+  /** Whether the text of a special token becomes that token. */
   readonly parseSpecial: boolean;
 }
 
+/** How segments are encoded. */
 export interface SegmentsOptions {
-  /** Adds BOS and EOS as the file says. Default true. */
+  /** Adds BOS and EOS as the file specifies. Default true. */
   readonly addSpecial?: boolean;
 }
 
+/** How a text is encoded. */
 export interface EncodeOptions extends SegmentsOptions {
-  /** Turns a special token's text in the input into that token. Default true. */
+  /** Turns the text of special tokens in the input into these tokens. Default true. */
   readonly parseSpecial?: boolean;
 }
 
+/** The bytes to encode, and where special tokens may be parsed. */
 export interface EncodeInput {
   readonly bytes: Buffer;
-  /** Where special tokens are looked for, in bytes: start, end, start, end … */
+  /** The byte ranges in which special tokens are searched for: start, end, start, end … */
   readonly parsed: readonly number[];
 }
 
 const SEGMENT_KEYS = ["text", "parseSpecial"] as const satisfies readonly (keyof TextSegment)[];
 
+/** The input of one text. */
 export function wholeText(text: string, parseSpecial: boolean): EncodeInput {
   const bytes = Buffer.from(text, "utf8");
   return { bytes, parsed: parseSpecial && bytes.length > 0 ? [0, bytes.length] : [] };
 }
 
+/** The input of several segments as one text. */
 export function joinSegments(segments: readonly TextSegment[]): EncodeInput {
   if (!Array.isArray(segments))
     refuseValue("tokenizer", "segments", "a list of segments, each with its text and parseSpecial", segments);
@@ -48,7 +54,7 @@ export function joinSegments(segments: readonly TextSegment[]): EncodeInput {
     if (bytes.length === 0) continue;
     parts.push(bytes);
     if (segment.parseSpecial) {
-      // A special token may reach from one such segment into the next.
+      // A special token may span two adjacent parsed segments.
       if (parsed.at(-1) === length) parsed.pop();
       else parsed.push(length);
       parsed.push(length + bytes.length);

@@ -1,10 +1,10 @@
-// SentencePiece's spelling of a space, U+2581 `▁`, which its tokens use instead of one.
+// SentencePiece's spelling of a space in tokens, U+2581 `▁`.
 
 export const ESCAPED_SPACE: Buffer = Buffer.from("▁");
 
 const SPACE = 0x20;
 
-/** A copy of [start, end) with every space spelled `▁`, and one more in front where asked. */
+/** A copy of [start, end) with every space spelled `▁`, and one more in front if `prefix` is set. */
 export function escapeSpaces(bytes: Uint8Array, start: number, end: number, prefix: boolean): Buffer {
   let length = end - start + (prefix ? ESCAPED_SPACE.length : 0);
   for (let index = start; index < end; index++) if (bytes[index] === SPACE) length += ESCAPED_SPACE.length - 1;

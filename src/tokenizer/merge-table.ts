@@ -1,25 +1,27 @@
-// The ranked merges of a byte-pair vocabulary, by pairs of symbols. Invariants: a symbol is a token's id, or, for a
-// text that only merges mention, a number from the vocabulary's size on; of equal merges the first counts. Merges
-// are `left right`; the separator is the first space that is not the first byte.
+// The ranked merges of a byte-pair vocabulary, by pairs of symbols. Invariants: a symbol is a token's id, or, for text
+// that only merges contain, a number from the vocabulary's size on; of equal merges the first counts. Merges are stored
+// as `left right`; the separator is the first space that is not the first byte.
 
 import { randomInt } from "node:crypto";
 import { GgufError } from "../errors.js";
 import type { GgufArray } from "../gguf/array.js";
 import { tableCapacity, type Vocabulary } from "./vocabulary.js";
 
+/** The metadata key of the merges. */
 export const MERGES_KEY = "tokenizer.ggml.merges";
-/** No token or merge has this text. */
+/** The result if no token or merge has this text. */
 export const NO_SYMBOL = -1;
 
 const SEPARATOR = 0x20;
 const FIRST_SCRATCH_BYTES = 1024;
-/** Merges read without a break: a millisecond or two. */
-const TURN_MERGES = 2048;
+/** Merges read between two yields: a millisecond or two. */
+const MERGES_PER_STEP = 2048;
 const SEED = randomInt(2 ** 32);
 
-/** Texts, read once and in order; a `GgufArray` of strings fits. */
+/** A list of texts, read once and in order; a `GgufArray` of strings fits. */
 export type MergeList = Pick<GgufArray, "length" | "strings">;
 
+/** The ranks of a vocabulary's merges, looked up by pairs of symbols. */
 export class MergeTable {
   readonly #vocabulary: Vocabulary;
   readonly #lefts: Int32Array;
@@ -39,7 +41,7 @@ export class MergeTable {
     this.#slots = new Int32Array(this.#mask + 1);
   }
 
-  /** Yields now and then, for those who have something else to do in between. */
+  /** Builds the table; yields at intervals, so that the caller can do other work. */
   static *read(vocabulary: Vocabulary, merges: MergeList | undefined): Generator<void, MergeTable, undefined> {
     const table = new MergeTable(vocabulary, merges?.length ?? 0);
     const texts = merges?.strings();
@@ -50,16 +52,16 @@ export class MergeTable {
       while (cut < end && bytes[cut] !== SEPARATOR) cut++;
       if (cut >= end - 1) throw malformedMerge(rank, bytes.subarray(start, end));
       if (end - start > scratch.length) scratch = Buffer.allocUnsafe(2 * (end - start));
-      // The separator goes, so that left, right and result are stretches of the same bytes.
+      // The separator is removed, so that left, right and result are ranges of the same bytes.
       let length = 0;
       for (let at = start; at < end; at++) if (at !== cut) scratch[length++] = bytes[at] as number;
       table.#add(rank++, scratch, cut - start, length);
-      if (rank % TURN_MERGES === 0) yield;
+      if (rank % MERGES_PER_STEP === 0) yield;
     }
     return table;
   }
 
-  /** Of two texts that meet at `cut`. */
+  /** Adds the merge of two texts that meet at `cut`. */
   #add(rank: number, bytes: Uint8Array, cut: number, end: number): void {
     this.#lefts[rank] = this.addSymbol(bytes, 0, cut);
     this.#rights[rank] = this.addSymbol(bytes, cut, end);
@@ -67,7 +69,7 @@ export class MergeTable {
     this.#insert(rank);
   }
 
-  /** The place of this pair in the order of merges, or -1. */
+  /** The rank of this pair's merge, or -1. */
   rank(left: number, right: number): number {
     if (left < 0 || right < 0) return -1;
     for (let slot = hashPair(left, right) & this.#mask; ; slot = (slot + 1) & this.#mask) {
@@ -76,7 +78,7 @@ export class MergeTable {
     }
   }
 
-  /** What the merge of this rank makes. */
+  /** The symbol that the merge of this rank produces. */
   result(rank: number): number {
     return this.#results[rank] as number;
   }

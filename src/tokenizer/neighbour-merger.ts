@@ -1,19 +1,26 @@
-// Merges neighbours in a row of symbols, the pair of lowest priority value first and leftmost among equals, until no
-// pair has one: the loop that both tokenizer families share. Invariants: short rows, which are nearly all, are
+// Merges neighbours in a row of symbols, the pair with the lowest priority value first and leftmost among equals, until
+// no pair is left: the loop that both tokenizer families share. Invariants: short rows, which are nearly all, are
 // scanned without allocating; longer ones cost n log n, so that a megabyte without a space is no attack.
 
-/** What merging means to a family. `left` and `right` are places in the row; a merged symbol lives at `left`. */
+/**
+ * What merging means in a tokenizer family. `left` and `right` are indices in the row; a merged symbol stays at `left`.
+ */
 export interface MergeRules {
   /** The pair's priority, or `NEVER`. */
   priorityOf(left: number, right: number): number;
   join(left: number, right: number, priority: number): void;
 }
 
+/** The scratch space for symbols that encoders keep between words; that of a longer word is freed. */
+export const KEPT_SYMBOLS = 1024;
+/** The priority of a pair that is never merged. */
 export const NEVER = Infinity;
+/** The index after the last symbol of a row. */
 export const ROW_END = -1;
-/** Up to here scanning the row for every merge is faster than keeping a heap. */
+/** Up to this length, scanning the row for every merge is faster than a heap. */
 const SHORT_ROW = 32;
 
+/** Merges neighbouring symbols in order of priority. */
 export class NeighbourMerger {
   readonly #rules: MergeRules;
   #priorities = new Float64Array(SHORT_ROW);
@@ -23,10 +30,13 @@ export class NeighbourMerger {
     this.#rules = rules;
   }
 
-  /** The place that follows each surviving place, `ROW_END` after the last; valid until the next call. */
+  /**
+   * Merges the row; returns the index that follows each remaining index, `ROW_END` after the last. Valid until the next
+   * call.
+   */
   merge(count: number): Int32Array {
     const long = count > SHORT_ROW;
-    // A long row's arrays are not kept: one huge prompt must not cost memory for ever.
+    // The arrays of a long row are not kept: one huge prompt must not occupy memory permanently.
     const priorities = long ? new Float64Array(count) : this.#priorities;
     const nexts = long ? new Int32Array(count) : this.#nexts;
     for (let place = 0; place < count; place++) {
@@ -77,7 +87,7 @@ export class NeighbourMerger {
     }
     while (heap.pop()) {
       const { left, priority } = heap;
-      // The pair has changed since it was proposed; if it has changed to one of equal priority, that was proposed too.
+      // The pair has changed since it was added; if the new pair has the same priority, that was added too.
       if (priorities[left] !== priority) continue;
       const right = nexts[left] as number;
       rules.join(left, right, priority);
@@ -95,9 +105,9 @@ export class NeighbourMerger {
   }
 }
 
-/** A binary heap of places by priority, then by place. */
+/** A binary heap of indices, ordered by priority and then by index. */
 class MergeHeap {
-  /** What `pop` took. */
+  /** The priority of the index that `pop` returned. */
   priority = 0;
   left = 0;
   #length = 0;

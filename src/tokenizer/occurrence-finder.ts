@@ -1,18 +1,20 @@
-// Which of many short byte strings occur in a text. The strings are kept sorted, and from each place in the text the
-// range of those that still match is narrowed byte by byte. Invariant: the time depends on the text and on the longest
-// string, hardly on how many strings there are or on how long a beginning they share.
+// Finds which of many short byte strings occur in a text. The strings are sorted, and at each position of the text the
+// range of strings that still match is narrowed byte by byte. Invariant: the time depends on the text and on the
+// longest string, hardly on the number of strings or on their common prefixes.
 
+/** A byte string with its id. */
 export interface NamedBytes {
   readonly id: number;
   readonly bytes: Uint8Array;
 }
 
+/** Finds which of many byte strings occur in a text. */
 export class OccurrenceFinder {
   readonly #ids: Int32Array;
-  /** All strings, one after the other in sorted order; string i ends where i + 1 starts. */
+  /** All strings concatenated in sorted order; string i ends where i + 1 starts. */
   readonly #bytes: Buffer;
   readonly #starts: Uint32Array;
-  /** Where the strings that begin with each byte start in the order. */
+  /** The first string that begins with each byte, in sorted order. */
   readonly #firstOf = new Int32Array(257);
 
   constructor(strings: readonly NamedBytes[]) {
@@ -32,7 +34,7 @@ export class OccurrenceFinder {
       let low = this.#firstOf[text[at]];
       let high = this.#firstOf[text[at] + 1];
       for (let depth = 1; low < high; depth++) {
-        // Sorted order puts the strings that end here before those that go on.
+        // Sorted order puts the strings that end here before longer ones.
         while (low < high && this.#starts[low + 1] - this.#starts[low] === depth) found.add(this.#ids[low++]);
         if (at + depth >= text.length) break;
         low = this.#lowerBound(low, high, depth, text[at + depth]);
@@ -42,7 +44,10 @@ export class OccurrenceFinder {
     return found;
   }
 
-  /** First index in [low, high) whose byte at `depth` is `byte` or more; all of them are longer than `depth`. */
+  /**
+   * The first index in [low, high) whose byte at `depth` is `byte` or more; all of these strings are longer than
+   * `depth`.
+   */
   #lowerBound(low: number, high: number, depth: number, byte: number): number {
     let [from, to] = [low, high];
     while (from < to) {

@@ -1,7 +1,6 @@
-// Runs a pre-tokenizer's splits over a stretch of text, each over the segments that the one before it left.
-// Invariants: a split only cuts, it never drops or joins; a pattern sees its own segment and nothing around it, so
-// `$` and lookahead stop there; what a pattern does not match stays as a segment of its own. No pattern matches the
-// empty string.
+// Runs a pre-tokenizer's splits over a text, each over the segments that the one before it produced. Invariants: a
+// split only cuts, it never drops or joins; a pattern sees its own segment only, so `$` and lookahead end there; text
+// that a pattern does not match becomes a segment of its own. No pattern matches the empty string.
 
 import { CharacterClass } from "./character-class.js";
 import type { Split } from "./pre-tokenizers.js";
@@ -19,12 +18,12 @@ import {
 type SegmentSplitter = (text: SplitText, start: number, end: number, emit: Emit) => void;
 
 /**
- * The most text given to a regular expression at once, because its engine's stack grows with what a loop matches.
- * A word longer than this may be cut; nothing defines how such words split, llama.cpp itself overflows on them.
+ * The longest text given to a regular expression at once, because its engine's stack grows with the length of a match.
+ * A longer word may be cut; no specification says how such words split, and llama.cpp itself overflows on them.
  */
 const MATCHED_UNITS = 2 ** 19;
 
-/** Each category as a regular expression's class content: its non-ASCII stand-in, then its ASCII members. */
+/** Each category as the content of a regular expression's class: its non-ASCII stand-in, then its ASCII members. */
 const COLLAPSED_CATEGORIES: Readonly<Record<string, string>> = {
   "\\p{N}": standIn(CharacterClass.number) + "0-9",
   "\\p{L}": standIn(CharacterClass.letter) + "A-Za-z",
@@ -37,6 +36,7 @@ function standIn(kind: number): string {
   return `\\x${(COLLAPSED_BASE + kind).toString(16)}`;
 }
 
+/** Splits a text into words by a pre-tokenizer's rules. */
 export class PreSplitter {
   readonly #splitters: readonly SegmentSplitter[];
 
@@ -44,7 +44,7 @@ export class PreSplitter {
     this.#splitters = splits.map(compile);
   }
 
-  /** Where each word of the text ends, in code points. */
+  /** The end of each word of the text, in code points. */
   split(text: SplitText): readonly number[] {
     let ends: number[] = [text.length];
     for (const splitter of this.#splitters) {
@@ -84,7 +84,7 @@ function compile(split: Split): SegmentSplitter {
   }
 }
 
-/** Puts `\p{…}` into the collapsed alphabet, inside brackets as members and outside as a class. */
+/** Replaces `\p{…}` by the collapsed alphabet: inside brackets by its members, outside by a class. */
 function expandCategories(pattern: string): string {
   let inside = false;
   return pattern.replace(/\\p\{[NLPMS]\}|\\.|[[\]]/g, (part) => {
@@ -103,7 +103,7 @@ function collapsedSplitter(pattern: RegExp): SegmentSplitter {
   };
 }
 
-/** Positions in the text's UTF-16 string are carried along, so that segments must come in order. */
+/** Splits by the text itself. It carries its position in the UTF-16 string along, so segments must come in order. */
 function wideSplitter(pattern: RegExp): SegmentSplitter {
   let current: SplitText | undefined;
   let unit = 0;
@@ -144,7 +144,10 @@ function cutMatches(pattern: RegExp, segment: string, cut: (position: number) =>
   if (last < rest.length) cut(segment.length);
 }
 
-/** One window of a huge segment; gives where the next one starts. What reaches its end is left to the next. */
+/**
+ * Splits one window of a huge segment and returns where the next one starts. A match that reaches the window's end is
+ * left to the next.
+ */
 function cutWindow(pattern: RegExp, segment: string, base: number, cut: (position: number) => void): number {
   const window = segment.slice(
     base,

@@ -1,11 +1,12 @@
-// What each name of `tokenizer.ggml.pre` means: the splits that run one after the other before merging, and the
-// defaults that come with the name. The names, patterns and defaults are those of llama.cpp (src/llama-vocab.cpp).
-// Patterns are in two alphabets, see pre-split.ts: `collapsed` ones may use \p{L} \p{N} \p{P} \p{M} \p{S}, or \xD2
-// and \xD4 for a letter or mark outside ASCII; `wide` ones see the text itself. Both spell white space as [\t-\r ].
+// The meaning of each name of `tokenizer.ggml.pre`: the splits that run before merging, and the defaults that come with
+// the name. The names, patterns and defaults are those of llama.cpp (src/llama-vocab.cpp). Patterns are in two
+// alphabets, see pre-split.ts: `collapsed` ones may use \p{L} \p{N} \p{P} \p{M} \p{S}, or \xD2 and \xD4 for a letter or
+// mark outside ASCII; `wide` ones see the text itself. Both spell white space as [\t-\r ].
 
 import { TokenizerError } from "../errors.js";
 import type { WordRules } from "./word-splits.js";
 
+/** One split of a pre-tokenizer: a hand-written one, or a pattern in one of the two alphabets. */
 export type Split =
   | { readonly kind: "gpt2" }
   | ({ readonly kind: "words" } & WordRules)
@@ -16,19 +17,20 @@ export type Split =
   | { readonly kind: "collapsed"; readonly pattern: string }
   | { readonly kind: "wide"; readonly pattern: string };
 
+/** The rules of one name of `tokenizer.ggml.pre`. */
 export interface PreTokenizer {
   readonly splits: readonly Split[];
-  /** A word that is a token as a whole is taken as it is, whatever the merges say. */
+  /** Whether a word that is a token is encoded as that token, whatever the merges say. */
   readonly ignoresMerges: boolean;
-  /** BOS is put in front unless the file says otherwise; `always` overrules the file. */
+  /** Whether BOS is prepended unless the file says otherwise; `always` overrides the file. */
   readonly addsBos: boolean | "always";
-  /** BOS may be missing from the file: there is no default id for it. */
+  /** Whether a default id is assumed if the file names no BOS. */
   readonly hasDefaultBos: boolean;
-  /** Tokens spell bytes in the GPT-2 alphabet; otherwise they are plain text with `▁` for a space. */
+  /** Whether tokens spell bytes in the GPT-2 alphabet; otherwise they are plain text with `▁` for a space. */
   readonly byteLevel: boolean;
-  /** The file may have no merges. */
+  /** Whether the file may have no merges. */
   readonly mergesOptional: boolean;
-  /** A run of line feeds that is a token as a whole is taken as it is. */
+  /** Whether a run of line feeds that is a token is encoded as that token. */
   readonly takesLineFeedsWhole: boolean;
 }
 
@@ -58,7 +60,7 @@ const DEEPSEEK_CJK = "[\\u{4e00}-\\u{9fa5}\\u{800}-\\u{4e00}\\u{ac00}-\\u{d7ff}]
 const HAN_AND_KANA = "[\\u{4e00}-\\u{9fa5}\\u{3040}-\\u{309f}\\u{30a0}-\\u{30ff}]+";
 const BLOOM = " ?[^(\\t-\\r |.,!?\\u{2026}\\u{3002}\\u{ff0c}\\u{3001}\\u{964}\\u{6d4}\\u{60c})]+";
 
-/** `upper` is what may come before a lower-case letter, `lower` what may follow; the tail is shared. */
+/** `upper` may come before a lower-case letter, `lower` may follow; the rest of the pattern is shared. */
 function casedWords(upper: string, lower: string, contraction: string, digits: string): string {
   const lead = "[^\\r\\n\\p{L}\\p{N}]?";
   const word = `${lead}${upper}*${lower}+${contraction}|${lead}${upper}+${lower}*${contraction}`;
@@ -265,15 +267,17 @@ function alias(preTokenizer: PreTokenizer, ...names: string[]): [string, PreToke
   return names.map((name) => [name, preTokenizer]);
 }
 
+/** The known names of `tokenizer.ggml.pre`. */
 export const PRE_TOKENIZER_NAMES: readonly string[] = [...PRE_TOKENIZERS.keys()];
 
+/** The pre-tokenizer of a name; throws TOKENIZER_MODEL if it is unknown. */
 export function preTokenizerByName(name: string): PreTokenizer {
   const found = PRE_TOKENIZERS.get(name);
   if (found !== undefined) return found;
   const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name);
   throw new TokenizerError(
     "TOKENIZER_MODEL",
-    `[tokenizer] tokenizer.ggml.pre: ${shown} is not a pre-tokenizer that is known here; known are ${PRE_TOKENIZER_NAMES.join(", ")}`,
+    `[tokenizer] tokenizer.ggml.pre: ${shown} is not a known pre-tokenizer; known are ${PRE_TOKENIZER_NAMES.join(", ")}`,
     { details: { field: "tokenizer.ggml.pre", found: name, supported: PRE_TOKENIZER_NAMES } },
   );
 }

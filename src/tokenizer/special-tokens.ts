@@ -1,27 +1,31 @@
-// Finds special tokens written out in the input and cuts the text around them. Invariants: longer tokens are found
-// before shorter ones, each from left to right, and what one has taken no other can; the pieces in order, with the
-// stripped white space, are the whole text. A guarded token is found only where all of it may be parsed.
+// Finds special tokens in the input and cuts the text around them. Invariants: longer tokens are found before shorter
+// ones, each from left to right, and matches never overlap; the fragments in order, with the stripped white space, are
+// the whole text. A guarded token is found only if all of it is in a range that may be parsed.
 
 import type { EncodeInput } from "./encode-input.js";
 import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
-/** Text still to be encoded, `token` -1, or a special token. */
-export interface Piece {
+/** A special token, or, if `token` is -1, text still to be encoded. */
+export interface Fragment {
   readonly token: number;
   readonly start: number;
   readonly end: number;
 }
 
 const TEXT = -1;
-/** No known special token comes near; longer ones are not looked for, because each place of a text may begin one. */
+/**
+ * The longest special token that is searched for. Known ones are much shorter, and any position of a text may begin
+ * one.
+ */
 const MAX_SPECIAL_BYTES = 256;
 const SPECIAL = TokenAttribute.control | TokenAttribute.userDefined | TokenAttribute.unknown;
 
+/** Finds the special tokens of a vocabulary in a text. */
 export class SpecialTokens {
   readonly ids: readonly number[];
   readonly #vocabulary: Vocabulary;
-  /** One pass over the text tells which of thousands occur at all. */
+  /** Finds in one pass which of thousands of tokens occur at all. */
   readonly #parsed: OccurrenceFinder;
   readonly #always: OccurrenceFinder;
 
@@ -34,25 +38,27 @@ export class SpecialTokens {
     this.#always = this.#finderOf(ids.filter((id) => !vocabulary.has(id, TokenAttribute.guarded)));
   }
 
-  partition({ bytes, parsed }: EncodeInput): readonly Piece[] {
-    let pieces: Piece[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
+  partition({ bytes, parsed }: EncodeInput): readonly Fragment[] {
+    let fragments: Fragment[] = bytes.length === 0 ? [] : [{ token: TEXT, start: 0, end: bytes.length }];
     const occurring = (parsed.length > 0 ? this.#parsed : this.#always).find(bytes);
     const longerFirst = (left: number, right: number): number =>
       this.#vocabulary.byteLength(right) - this.#vocabulary.byteLength(left) || left - right;
     for (const id of [...occurring].toSorted(longerFirst)) {
-      pieces = pieces.flatMap((piece) => (piece.token === TEXT ? this.#cut(bytes, piece, id, parsed) : piece));
+      fragments = fragments.flatMap((fragment) =>
+        fragment.token === TEXT ? this.#cut(bytes, fragment, id, parsed) : fragment,
+      );
     }
-    return pieces;
+    return fragments;
   }
 
-  #cut(bytes: Buffer, piece: Piece, id: number, parsed: readonly number[]): Piece[] {
+  #cut(bytes: Buffer, fragment: Fragment, id: number, parsed: readonly number[]): Fragment[] {
     const token = this.#vocabulary.bytes(id);
     const guarded = this.#vocabulary.has(id, TokenAttribute.guarded);
-    const pieces: Piece[] = [];
-    let start = piece.start;
+    const fragments: Fragment[] = [];
+    let start = fragment.start;
     for (let from = start; ; from = Math.max(from, start)) {
-      // Within the piece only: a search that ran on would visit the rest of the text once for every piece.
-      const distance = bytes.subarray(from, piece.end).indexOf(token);
+      // Only within the fragment: a search that continued would visit the rest of the text once per fragment.
+      const distance = bytes.subarray(from, fragment.end).indexOf(token);
       if (distance < 0) break;
       const found = from + distance;
       from = found + 1;
@@ -60,18 +66,18 @@ export class SpecialTokens {
       let textEnd = found;
       if (this.#vocabulary.has(id, TokenAttribute.stripsLeft))
         while (textEnd > start && isSpace(bytes[textEnd - 1] as number)) textEnd--;
-      if (textEnd > start) pieces.push({ token: TEXT, start, end: textEnd });
+      if (textEnd > start) fragments.push({ token: TEXT, start, end: textEnd });
       start = found + token.length;
-      pieces.push({ token: id, start: found, end: start });
+      fragments.push({ token: id, start: found, end: start });
       if (this.#vocabulary.has(id, TokenAttribute.stripsRight))
-        while (start < piece.end && isSpace(bytes[start] as number)) start++;
+        while (start < fragment.end && isSpace(bytes[start] as number)) start++;
     }
-    if (pieces.length === 0) return [piece];
-    if (start < piece.end) pieces.push({ token: TEXT, start, end: piece.end });
-    return pieces;
+    if (fragments.length === 0) return [fragment];
+    if (start < fragment.end) fragments.push({ token: TEXT, start, end: fragment.end });
+    return fragments;
   }
 
-  /** Of tokens with the same text the first takes every place, so the others need not be looked for. */
+  /** Tokens with the same text as an earlier one are skipped, because the first matches everywhere. */
   #finderOf(ids: readonly number[]): OccurrenceFinder {
     const first = new Map<string, { readonly id: number; readonly bytes: Buffer }>();
     for (const id of ids) {
@@ -83,7 +89,7 @@ export class SpecialTokens {
   }
 }
 
-/** Whether one of these ranges, start, end, start, end …, holds all of this one. */
+/** Whether one of the ranges (start, end, start, end …) contains all of this one. */
 function isWithin(ranges: readonly number[], start: number, end: number): boolean {
   let [low, high] = [0, ranges.length / 2];
   while (low < high) {

@@ -1,16 +1,19 @@
-// A stretch of input as pre-tokenizers see it: code points and their classes, and two strings for regular
-// expressions. Invariants: the bytes are well-formed UTF-8; positions count code points; a `collapsed` string has
-// one UTF-16 unit per code point. Collapsing is llama.cpp's own scheme, so that a pattern means the same here.
+// A text as pre-tokenizers see it: code points and their classes, and two strings for regular expressions. Invariants:
+// the bytes are well-formed UTF-8; positions count code points; a `collapsed` string has one UTF-16 unit per code
+// point. Collapsing is llama.cpp's scheme, so that a pattern has the same meaning here.
 
 import { CharacterClass, characterClasses } from "./character-class.js";
 
 const ASCII_END = 0x80;
 const VERTICAL_TAB = 0x0b;
-/** Added to a class, stands for every non-ASCII code point of it: 0xD0 other, 0xD1 number, 0xD2 letter and so on. */
+/**
+ * This plus a class represents every non-ASCII code point of the class: 0xD0 other, 0xD1 number, 0xD2 letter and so on.
+ */
 export const COLLAPSED_BASE = 0xd0;
 
+/** A text as pre-tokenizers see it. */
 export class SplitText {
-  /** In code points. */
+  /** The length in code points. */
   readonly length: number;
   readonly codePoints: Uint32Array;
   readonly classes: Uint8Array;
@@ -34,7 +37,7 @@ export class SplitText {
     this.classes = classes.subarray(0, length);
   }
 
-  /** ASCII as it is, other code points as their class, other white space as a vertical tab. */
+  /** ASCII unchanged, other code points as their class, other white space as a vertical tab. */
   get collapsed(): string {
     if (this.#collapsed === undefined) {
       const units = Buffer.allocUnsafe(this.length);
@@ -69,14 +72,14 @@ export class SplitText {
   }
 }
 
-/** How many bytes the UTF-8 sequence that starts with this byte has. */
+/** The length in bytes of the UTF-8 sequence that starts with this byte. */
 export function sequenceBytes(lead: number): number {
   if (lead < 0xc0) return 1;
   if (lead < 0xe0) return 2;
   return lead < 0xf0 ? 3 : 4;
 }
 
-/** How many bytes a code point takes in UTF-8. */
+/** The length in bytes of a code point in UTF-8. */
 export function encodedBytes(codePoint: number): number {
   if (codePoint < ASCII_END) return 1;
   if (codePoint < 0x800) return 2;

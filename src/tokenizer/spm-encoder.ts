@@ -1,33 +1,32 @@
-// SentencePiece (GGUF's `llama` model): characters merge, the pair whose token scores highest first and leftmost
-// among equals, until no neighbours make a token; what is no token then is spelled in byte tokens. No text merges into a
-// control token.
-// Invariant: cutting the text where no token can reach across gives the same result, and makes words to remember.
+// SentencePiece (GGUF's `llama` model): starts from characters and merges the pair whose token has the highest score,
+// leftmost among equals, until no neighbours form a token; text that is still no token is spelled in byte tokens. No
+// text merges into a control token. Invariant: cutting the text where no token can span the cut gives the same result,
+// and yields words that can be cached.
 
 import { byteTokenText } from "./bpe-encoder.js";
 import { ESCAPED_SPACE, escapeSpaces, isEscapedSpace } from "./escaped-space.js";
-import { NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
+import { KEPT_SYMBOLS, NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
 import { sequenceBytes } from "./split-text.js";
 import type { TokenBuffer } from "./token-buffer.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 import { WordCache } from "./word-cache.js";
 
 const BYTES = 256;
-/** The scratch space that stays between words; a longer word's is given back. */
-const KEPT_SYMBOLS = 1024;
 const NOTHING = Buffer.alloc(0);
 
+/** Encodes text by token scores, as SentencePiece does. */
 export class SpmEncoder {
   readonly #vocabulary: Vocabulary;
   readonly #cache = new WordCache();
   readonly #byteTokens: Int32Array;
   readonly #cutsAtSpaces: boolean;
   readonly #merger: NeighbourMerger;
-  /** The word at hand: its text, and of each symbol its start and length there. */
+  /** The current word: its text, and each symbol's start and length in it. */
   #bytes: Buffer = NOTHING;
   #starts = new Int32Array(KEPT_SYMBOLS);
   #lengths = new Int32Array(KEPT_SYMBOLS);
 
-  /** `unknownToken` stands for bytes that the vocabulary cannot spell; without one they are left out. */
+  /** `unknownToken` replaces bytes that the vocabulary cannot spell; without one they are dropped. */
   constructor(vocabulary: Vocabulary, unknownToken: number | undefined) {
     this.#vocabulary = vocabulary;
     this.#cutsAtSpaces = !hasInnerSpaces(vocabulary);
@@ -50,7 +49,7 @@ export class SpmEncoder {
     });
   }
 
-  /** Appends the tokens of well-formed UTF-8, with a space in front where asked. */
+  /** Appends the tokens of well-formed UTF-8, with a space in front if `spacePrefix` is set. */
   encode(bytes: Buffer, start: number, end: number, spacePrefix: boolean, output: TokenBuffer): void {
     const escaped = escapeSpaces(bytes, start, end, spacePrefix);
     for (let from = 0; from < escaped.length;) {
@@ -94,7 +93,7 @@ export class SpmEncoder {
   }
 }
 
-/** The next `▁` after something that is not one, or the end. */
+/** The next `▁` that follows another character, or the end. */
 function wordEnd(bytes: Buffer, start: number): number {
   let at = start;
   while (isEscapedSpace(bytes, at)) at += ESCAPED_SPACE.length;
@@ -102,7 +101,7 @@ function wordEnd(bytes: Buffer, start: number): number {
   return end < 0 ? bytes.length : end;
 }
 
-/** Whether any token has a `▁` after another character, and so may join two words. */
+/** Whether any token has a `▁` after another character, and so may span two words. */
 function hasInnerSpaces(vocabulary: Vocabulary): boolean {
   for (let id = 0; id < vocabulary.size; id++) {
     const bytes = vocabulary.bytes(id);

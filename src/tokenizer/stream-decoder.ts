@@ -1,5 +1,5 @@
-// Text from tokens that arrive one at a time. Invariants: what `push` and `flush` return, joined, is what `decode`
-// gives for the same tokens; an incomplete character is held back until the tokens that finish it have come, so a
+// Decodes tokens that arrive one at a time. Invariants: the results of `push` and `flush`, joined, are what `decode`
+// returns for the same tokens; an incomplete character is held back until the tokens that complete it arrive, so a
 // reader never sees half of one. Bytes that are not UTF-8 become U+FFFD.
 
 /** The bytes that a token adds to the text. */
@@ -11,18 +11,19 @@ const LONGEST_SEQUENCE = 4;
 const SPACE = 0x20;
 const NOTHING = Buffer.alloc(0);
 
+/** Decodes tokens one at a time, and never returns half a character. */
 export class StreamDecoder {
   readonly #tokenBytes: TokenBytes;
   #pending: Buffer = NOTHING;
   #stripsSpace: boolean;
 
-  /** `stripsSpace`: the first token that prints loses one leading space, which encoding put there. */
+  /** `stripsSpace`: the first token that prints loses one leading space, which encoding had added. */
   constructor(tokenBytes: TokenBytes, stripsSpace: boolean) {
     this.#tokenBytes = tokenBytes;
     this.#stripsSpace = stripsSpace;
   }
 
-  /** The text that this token completes, which may be none. */
+  /** The text that this token completes; may be empty. */
   push(id: number): string {
     const printed = this.#tokenBytes(id);
     const bytes = this.#stripsSpace && printed[0] === SPACE ? printed.subarray(1) : printed;
@@ -36,7 +37,7 @@ export class StreamDecoder {
     return all.toString("utf8", 0, complete);
   }
 
-  /** What is still held back, which can only be an incomplete character. */
+  /** The text still held back, which can only be an incomplete character. */
   flush(): string {
     const rest = this.#pending.toString("utf8");
     this.#pending = NOTHING;
@@ -55,7 +56,7 @@ function completeBytes(bytes: Buffer): number {
   return bytes.length;
 }
 
-/** How long a character that starts so is; 1 where none does. */
+/** The length of a character with this lead byte; 1 if the byte begins none. */
 function sequenceLength(lead: number): number {
   if (lead < 0xc2 || lead > 0xf4) return 1;
   if (lead < 0xe0) return 2;

@@ -1,7 +1,8 @@
-// A growing list of token ids. Invariant: `take` gives exactly what was pushed, in order.
+// A growing list of token ids. Invariant: `take` returns exactly what was pushed, in order.
 
 const FIRST_CAPACITY = 256;
 
+/** A growing list of token ids. */
 export class TokenBuffer {
   #ids = new Int32Array(FIRST_CAPACITY);
   #length = 0;
@@ -22,7 +23,7 @@ export class TokenBuffer {
     this.#length = end;
   }
 
-  /** A copy of what was pushed since `from`. */
+  /** A copy of the ids pushed since `from`. */
   since(from: number): Int32Array {
     return this.#ids.slice(from, this.#length);
   }

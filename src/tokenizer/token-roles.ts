@@ -1,9 +1,9 @@
-// Which tokens begin, end and mark things: the ids that the file names, and the texts by which llama.cpp knows such
-// tokens where it does not. Invariants: every id is within the vocabulary; a token that is known by its text becomes
-// a control token, whatever type the file gives it, except where a family of models uses it as text.
+// The tokens with a role, such as BOS and end-of-sequence: the ids that the file names, and the texts by which
+// llama.cpp recognises them if it does not. Invariants: every id is within the vocabulary; a token recognised by its
+// text becomes a control token, whatever type the file gives it, unless a family of models uses it as text.
 
 import type { GgufMetadata } from "../gguf/metadata.js";
-import { complaint, FLAG_KEYS, flag, SPECIAL_ID_KEYS, specialId, text } from "./tokenizer-metadata.js";
+import { complaint, FLAG_KEYS, flag, SPECIAL_ID_KEYS, specialId, textValue } from "./tokenizer-metadata.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 const END_TEXTS = [
@@ -31,7 +31,7 @@ const END_TEXTS = [
   "[e~[",
 ] as const;
 
-// Of each list the first token that the vocabulary has takes the part, unless the file names one.
+// From each list, the first token in the vocabulary has the role, unless the file names one.
 const FILL_PAD_TEXTS = ["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"];
 const FILL_REPOSITORY_TEXTS = ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"];
 const FILL_SEPARATOR_TEXTS = ["<|file_sep|>"];
@@ -76,12 +76,16 @@ const FILL_MARKER_TEXTS: readonly (readonly [keys: readonly string[], texts: rea
     ],
   ],
 ];
-/** Harmony's structure is part of what the model says, so it is printed. */
+/** Harmony's structure is part of the model's output, so it is printed. */
 const PRINTED_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
-/** As families spell the marks of turns. Other text that files call user-defined, such as `<think>` or runs of spaces, is text. */
+/**
+ * How model families spell the marks of turns. Other text that files call user-defined, such as `<think>` or runs of
+ * spaces, is text.
+ */
 const CONTROL_SPELLING = /^(?:<\|.*\|>|<\|\S+>|<\S+\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
 
+/** The ids that are assumed if the file names none. */
 export interface RoleDefaults {
   readonly bos: number | undefined;
   readonly eos: number | undefined;
@@ -89,6 +93,7 @@ export interface RoleDefaults {
   readonly addsBos: boolean | "always";
 }
 
+/** The ids of the tokens that have a role. */
 export interface TokenRoles {
   readonly bos: number | undefined;
   readonly eos: number | undefined;
@@ -98,7 +103,7 @@ export interface TokenRoles {
   readonly endOfGeneration: ReadonlySet<number>;
 }
 
-/** Finds the roles and corrects the attributes of the tokens that have one. */
+/** Finds the tokens that have a role and corrects their attributes. */
 export function assignRoles(metadata: GgufMetadata, vocabulary: Vocabulary, defaults: RoleDefaults): TokenRoles {
   const named = (name: keyof typeof SPECIAL_ID_KEYS, fallback?: number): number | undefined =>
     specialId(metadata, name, vocabulary.size) ??
@@ -146,7 +151,8 @@ function endOfGeneration(
   }
   const ids = new Set<number>(ends.values());
   for (const id of [...named, ...fill]) if (id !== undefined) ids.add(id);
-  // Where a model has its own token for the end of a turn, the one that ends a part of it ends nothing.
+  // If a model has its own token for the end of a turn, the token that ends a part of a turn does not end the
+  // generation.
   const partEnd = ends.get("<|end|>");
   const turnEnds =
     (ends.has("<|return|>") && (ends.has("<|call|>") || ends.has("<|calls|>"))) ||
@@ -174,8 +180,8 @@ function markControl(vocabulary: Vocabulary, texts: readonly string[]): number |
 }
 
 /**
- * Guards control tokens against text that only looks like them. Some are typed as text by their file, or have been made
- * printable above: those with a control token's spelling are guarded all the same.
+ * Guards control tokens against text that only looks like them. A token that the file declares as text, or that was
+ * made printable above, is guarded as well if it is spelled like a control token.
  */
 export function guardControlTokens(vocabulary: Vocabulary): void {
   for (let id = 0; id < vocabulary.size; id++) {
@@ -186,11 +192,13 @@ export function guardControlTokens(vocabulary: Vocabulary): void {
   }
 }
 
-/** Whether tokens swallow white space beside them in the input; files do not say, so llama.cpp goes by the model's name. */
+/**
+ * Sets whether tokens strip adjacent white space in the input; files do not say, so llama.cpp goes by the model's name.
+ */
 export function assignStripping(metadata: GgufMetadata, vocabulary: Vocabulary, specials: Iterable<number>): void {
-  const name = (text(metadata, "general.name") ?? "").toLowerCase();
-  const preTokenizer = text(metadata, "tokenizer.ggml.pre") ?? "";
-  const architecture = text(metadata, "general.architecture") ?? "";
+  const name = (textValue(metadata, "general.name") ?? "").toLowerCase();
+  const preTokenizer = textValue(metadata, "tokenizer.ggml.pre") ?? "";
+  const architecture = textValue(metadata, "general.architecture") ?? "";
   const set = (id: number, attribute: number, on: boolean): void => {
     if (id < 0) return;
     const current = vocabulary.attributes[id] as number;

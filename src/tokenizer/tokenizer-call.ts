@@ -1,15 +1,16 @@
-// What a tokenizer is asked to do for a request, as data: done where it is asked, or sent to a thread. Lists and texts that
-// go into an answer come back as the bytes of their JSON, so that sending them takes no work that grows with them.
+// Calls of a tokenizer as data, executed in place or posted to a worker. Lists and texts for a response are returned as
+// the bytes of their JSON, so that posting them takes constant time.
 
 import type { EncodeOptions, TextSegment, Tokenizer } from "./tokenizer.js";
 
+/** A call of a tokenizer, as data that can be posted to a worker. */
 export type TokenizerCall =
   | { readonly kind: "encode"; readonly texts: readonly (readonly TextSegment[])[]; readonly addSpecial: boolean }
   | { readonly kind: "tokenize"; readonly text: string; readonly options: EncodeOptions; readonly withPieces: boolean }
   | { readonly kind: "decode"; readonly lists: readonly Int32Array[] }
   | { readonly kind: "detokenize"; readonly tokens: Int32Array; readonly special: boolean };
 
-/** What each kind of call gives. */
+/** The result of each kind of call. */
 export interface TokenizerResults {
   readonly encode: readonly Int32Array[];
   readonly tokenize: {
@@ -21,6 +22,7 @@ export interface TokenizerResults {
   readonly detokenize: { readonly contentJson: Uint8Array };
 }
 
+/** The result of a call. */
 export type TokenizerResult<Call extends TokenizerCall> = TokenizerResults[Call["kind"]];
 
 export function answerTokenizerCall<Call extends TokenizerCall>(
@@ -58,11 +60,12 @@ function jsonBytes(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
+/** The total length of the segments in characters. */
 export function charactersIn(segments: readonly TextSegment[]): number {
   return segments.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** How much a call takes, about: in characters of text. */
+/** The approximate cost of a call, in characters of text. */
 export function charactersOf(call: TokenizerCall): number {
   switch (call.kind) {
     case "encode":
@@ -78,5 +81,5 @@ export function charactersOf(call: TokenizerCall): number {
   }
 }
 
-/** Decoding a token takes as long as encoding so much text. */
+/** Decoding a token takes as long as encoding this many characters. */
 const CHARACTERS_OF_TOKEN = 4;

@@ -1,6 +1,6 @@
-// The tokenizer's keys in a GGUF header. Invariants: arrays are checked for type and length before any element is
-// looked at; every complaint is a GgufError GGUF_TOKENIZER that names the field. Source: the GGUF specification,
-// and llama.cpp for the defaults.
+// The tokenizer's keys in a GGUF header. Invariants: arrays are checked for type and length before any element is read;
+// every error is a GgufError GGUF_TOKENIZER that names the field. Source: the GGUF specification, and llama.cpp for the
+// defaults.
 
 import { GgufError } from "../errors.js";
 import type { GgufArray } from "../gguf/array.js";
@@ -14,7 +14,7 @@ export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";
 
-/** Ids that this package uses, by the key's spelling in the file. */
+/** The token ids that this package uses, by the key's spelling in the file. */
 export const SPECIAL_ID_KEYS = {
   bos: "tokenizer.ggml.bos_token_id",
   eos: "tokenizer.ggml.eos_token_id",
@@ -26,14 +26,17 @@ export const SPECIAL_ID_KEYS = {
   fillSeparator: "tokenizer.ggml.fim_sep_token_id",
 } as const;
 
+/** The name of a token with a role, such as BOS. */
 export type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
 
+/** The bool keys that change how text is encoded. */
 export const FLAG_KEYS = {
   addsBos: "tokenizer.ggml.add_bos_token",
   addsEos: "tokenizer.ggml.add_eos_token",
   addsSpacePrefix: "tokenizer.ggml.add_space_prefix",
 } as const;
 
+/** The arrays of a file's vocabulary, none of them decoded. */
 export interface TokenizerArrays {
   readonly tokens: GgufArray;
   readonly scores: GgufArray | undefined;
@@ -41,7 +44,7 @@ export interface TokenizerArrays {
   readonly merges: GgufArray | undefined;
 }
 
-/** The arrays, with types and lengths checked and no element read; undefined where the file has no vocabulary. */
+/** The arrays, with types and lengths checked and no element read; undefined if the file has no vocabulary. */
 export function tokenizerArrays(metadata: GgufMetadata): TokenizerArrays | undefined {
   const tokens = typedArray(metadata, TOKENS_KEY, ["string"]);
   const scores = typedArray(metadata, SCORES_KEY, ["float32", "float64", "int32"]);
@@ -70,13 +73,15 @@ export function specialId(metadata: GgufMetadata, name: SpecialIdName, vocabular
   throw complaint(key, `an id below ${vocabularySize}`, describe(metadata, key));
 }
 
+/** A bool of the metadata; undefined if the key is missing. */
 export function flag(metadata: GgufMetadata, key: string): boolean | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "boolean") return value;
   throw complaint(key, "bool", describe(metadata, key));
 }
 
-export function text(metadata: GgufMetadata, key: string): string | undefined {
+/** A string of the metadata; undefined if the key is missing. */
+export function textValue(metadata: GgufMetadata, key: string): string | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "string") return value;
   throw complaint(key, "string", describe(metadata, key));
@@ -88,18 +93,19 @@ export function hasTokenizer(metadata: GgufMetadata): boolean {
 }
 
 /**
- * What can be said of a file's tokenizer without decoding a string: types, lengths and ids. A file without one is
- * fine; so is one whose model is not supported, because its tensors may still be of use.
+ * Checks a file's tokenizer without decoding a string: types, lengths and ids. A file without a tokenizer passes; so
+ * does one of an unsupported kind, because its tensors may still be useful.
  */
 export function checkTokenizerMetadata(metadata: GgufMetadata): void {
-  text(metadata, MODEL_KEY);
-  text(metadata, PRE_TOKENIZER_KEY);
+  textValue(metadata, MODEL_KEY);
+  textValue(metadata, PRE_TOKENIZER_KEY);
   for (const key of Object.values(FLAG_KEYS)) flag(metadata, key);
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined) return;
   for (const name of Object.keys(SPECIAL_ID_KEYS) as SpecialIdName[]) specialId(metadata, name, arrays.tokens.length);
 }
 
+/** The error for an invalid field of the tokenizer's metadata. */
 export function complaint(field: string, expected: string, found: string): GgufError {
   return new GgufError("GGUF_TOKENIZER", { field, expected, found });
 }

@@ -1,5 +1,5 @@
-// Long texts to tokens and back in a thread of their own, for all models: on the thread that computes and serves, a
-// megabyte of text would stall all requests. A model's vocabulary is sent when the thread does not know it.
+// Encodes and decodes long texts in one worker thread for all models: on the main thread, a megabyte of text would
+// stall all requests. A model's header is resent if the worker does not know the model.
 
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { ServingError } from "../errors.js";
@@ -8,17 +8,18 @@ import { type CallOutcome, LimitedWorker } from "../worker/limited-worker.js";
 import type { TokenizerCall, TokenizerResult } from "./tokenizer-call.js";
 import type { TokenizerAnswer, TokenizerQuestion } from "./tokenizer-message.js";
 
-/** For the longest text, on a machine that is busy with other things. */
+/** The time limit for the longest text, on a busy machine. */
 const DEADLINE_MS = 60_000;
 const HEAP_MB = 256;
 const MAX_WAITING = 64;
 const RETRY_AFTER_MS = 2000;
 
-/** A model as far as its tokenizer is concerned. */
+/** The model whose tokenizer the worker uses. */
 export interface TokenizerSource {
   readHeader(): Promise<HeaderBytes>;
 }
 
+/** Runs tokenizer calls on long texts in a worker thread, for all models. */
 export class TokenizerWorker implements AsyncDisposable {
   readonly #worker = new LimitedWorker({
     name: "tokenizer",

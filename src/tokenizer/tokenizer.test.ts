@@ -4,7 +4,7 @@ import { GgufError, TokenizerError } from "../errors.js";
 import { arr, bool, str, u32, type GgufEntry } from "../gguf/entry.js";
 import { GgufMetadata } from "../gguf/metadata.js";
 import { SPELLING_OF_BYTE } from "./byte-level.js";
-import { checkTokenizerMetadata, createTokenizer, GradualTokenizer, type Tokenizer } from "./tokenizer.js";
+import { checkTokenizerMetadata, createTokenizer, TokenizerBuilder, type Tokenizer } from "./tokenizer.js";
 
 const NORMAL = 1;
 const UNKNOWN = 2;
@@ -68,23 +68,23 @@ const spm = make(SPM_ENTRIES);
 describe("a tokenizer made bit by bit", () => {
   test("is the one that is made at once, wherever one stops", () => {
     for (const turns of [0, 1, 100]) {
-      const gradual = new GradualTokenizer(new GgufMetadata(BPE_ENTRIES));
+      const gradual = new TokenizerBuilder(new GgufMetadata(BPE_ENTRIES));
       let left = turns;
-      while (left-- > 0 && gradual.turn());
+      while (left-- > 0 && gradual.step());
       const tokenizer = gradual.finish();
       expect(gradual.finish()).toBe(tokenizer);
-      expect(gradual.turn()).toBe(false);
+      expect(gradual.step()).toBe(false);
       expect(tokenizer.encode("hello world <tool>")).toEqual(bpe.encode("hello world <tool>"));
     }
   });
 
-  test("keeps what is wrong with the file for whoever wants it", () => {
-    const gradual = new GradualTokenizer(
+  test("throws the file's error when the tokenizer is requested", () => {
+    const gradual = new TokenizerBuilder(
       new GgufMetadata(
         changed(BPE_ENTRIES, { "tokenizer.ggml.merges": arr("tokenizer.ggml.merges", "string", ["h e", "nonsense"]) }),
       ),
     );
-    while (gradual.turn());
+    while (gradual.step());
     for (let time = 0; time < 2; time++) expect(() => gradual.finish()).toThrow(GgufError);
   });
 });
@@ -102,7 +102,7 @@ describe("byte-level BPE", () => {
     );
   });
 
-  test("keeps a leading space even where the file speaks of a prefix, because encoding adds none", () => {
+  test("keeps a leading space even if the file sets a prefix, because encoding adds none", () => {
     const prefixed = make([...BPE_ENTRIES, bool("tokenizer.ggml.add_space_prefix", true)]);
     expect(prefixed.decode(prefixed.encode(" hello"))).toBe(" hello");
   });
@@ -111,7 +111,7 @@ describe("byte-level BPE", () => {
     expect([...bpe.encode("a\ud800b")]).toEqual([...bpe.encode("a\ufffdb")]);
   });
 
-  test("leaves out bytes that the vocabulary lacks, as llama.cpp does", () => {
+  test("drops bytes that the vocabulary lacks, as llama.cpp does", () => {
     const sparse = make([
       str("tokenizer.ggml.model", "gpt2"),
       arr("tokenizer.ggml.tokens", "string", ["a", "b"]),
@@ -157,12 +157,12 @@ describe("SentencePiece", () => {
     for (const text of ["hi", " hi", "  hi", " ", "é"]) expect(spm.decode(spm.encode(text))).toBe(text);
   });
 
-  test("puts no space in front where the file says so", () => {
+  test("adds no space prefix if the file says so", () => {
     const plain = make([...SPM_ENTRIES, bool("tokenizer.ggml.add_space_prefix", false)]);
     expect(texts(plain, plain.encode("hi", { addSpecial: false }))).toEqual(["hi"]);
   });
 
-  test("uses the unknown token where no byte token is", () => {
+  test("uses the unknown token if there is no byte token", () => {
     const entries = [
       str("tokenizer.ggml.model", "llama"),
       arr("tokenizer.ggml.tokens", "string", ["<unk>", "<s>", "</s>", "▁"]),
@@ -172,7 +172,7 @@ describe("SentencePiece", () => {
 });
 
 describe("special tokens", () => {
-  test("are parsed from text only where asked, user-defined ones always", () => {
+  test("are parsed from text only on request, user-defined ones always", () => {
     const text = "a<|endoftext|><tool>";
     expect(bpe.encode(text, { addSpecial: false }).length).toBe(3);
     const plain = bpe.encode(text, { addSpecial: false, parseSpecial: false });
@@ -215,7 +215,7 @@ describe("special tokens", () => {
     ]);
   });
 
-  test("print only where asked", () => {
+  test("are printed only on request", () => {
     expect(bpe.decode([0, 2, 1])).toBe("<tool>");
     expect(bpe.decode([0, 2, 1], { special: true })).toBe("<|begin|><tool><|endoftext|>");
   });
@@ -433,7 +433,7 @@ describe("control tokens and text", () => {
   const type = (tokens: readonly string[], types: Readonly<Record<string, number>>): number[] =>
     tokens.map((text) => types[text] ?? NORMAL);
 
-  test("segments are one text, and special tokens are looked for only where it is said", () => {
+  test("segments are one text, and special tokens are parsed only in segments that allow it", () => {
     const encoded = (...segments: readonly (readonly [string, boolean])[]): string[] =>
       texts(
         bpe,
@@ -460,7 +460,7 @@ describe("control tokens and text", () => {
       [false, true],
     ] as const)
       expect(encoded(["<|beg", left], ["in|>", right])).not.toContain("<|begin|>");
-    // What files call user-defined is text, wherever it stands.
+    // User-defined tokens are text in every position.
     expect(encoded(["<to", false], ["ol>", true])).toEqual(["<tool>"]);
     expect([...bpe.encodeSegments([{ text: "he", parseSpecial: true }])]).toEqual([...bpe.encode("he")]);
     expect([...bpe.encodeSegments([])]).toEqual([...bpe.encode("")]);

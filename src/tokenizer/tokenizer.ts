@@ -1,8 +1,8 @@
-// Text to tokens and back, from the vocabulary that a GGUF file carries. Invariants: synchronous; ids are what
-// llama.cpp gives for the same file and text; what the file says is untrusted, so every id is checked. Encoding differs
-// from llama.cpp where text would become a control token that was not asked for, by its spelling or by merges.
-// Decoding differs from llama.cpp where a text would not come back as it was: byte-level text loses no space, before
-// punctuation or in front, and SentencePiece's added space goes also after a BOS that is not printed.
+// Text to tokens and back, by the vocabulary of a GGUF file. Invariants: synchronous; ids equal llama.cpp's for the
+// same file and text; the file is untrusted, so every id is checked. Encoding differs from llama.cpp if text would
+// become a control token that was not asked for, by its spelling or by merges. Decoding differs from llama.cpp if a
+// text would not round-trip: byte-level text loses no space, before punctuation or in front, and SentencePiece's added
+// space is removed also after a BOS that is not printed.
 
 import { TokenizerError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
@@ -31,7 +31,7 @@ import {
   flag,
   MODEL_KEY,
   PRE_TOKENIZER_KEY,
-  text,
+  textValue,
   tokenizerArrays,
   TOKENS_KEY,
 } from "./tokenizer-metadata.js";
@@ -41,37 +41,40 @@ export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
 export type { EncodeOptions, SegmentsOptions, TextSegment } from "./encode-input.js";
 export type { StreamDecoder } from "./stream-decoder.js";
 
+/** How tokens are decoded. */
 export interface DecodeOptions {
   /** Prints the text of control tokens. Default false. */
   readonly special?: boolean;
 }
 
+/** How a stream of tokens is decoded. */
 export interface StreamDecodeOptions extends DecodeOptions {
-  /** The tokens go on from earlier text, so that the first one keeps its leading space. Default false. */
+  /** Whether the tokens continue earlier text, so that the first one keeps its leading space. Default false. */
   readonly continuation?: boolean;
 }
 
+/** Encodes text to token ids and decodes them again, by the vocabulary of a GGUF file. */
 export interface Tokenizer {
   readonly vocabularySize: number;
-  /** No token stands for more bytes of text. */
+  /** The length in bytes of the longest token. */
   readonly longestTokenBytes: number;
   readonly model: "bpe" | "spm";
-  /** As `tokenizer.ggml.pre` names it. */
+  /** The name of the pre-tokenizer in `tokenizer.ggml.pre`. */
   readonly preTokenizer: string;
   readonly bosToken: number | undefined;
   readonly eosToken: number | undefined;
   readonly addsBos: boolean;
   readonly addsEos: boolean;
-  /** Generation stops at any of these. */
+  /** The tokens at which generation stops. */
   readonly endOfGeneration: ReadonlySet<number>;
-  /** Lone surrogates in the text become U+FFFD. */
+  /** Encodes a text; lone surrogates become U+FFFD. */
   encode(text: string, options?: EncodeOptions): Int32Array;
-  /** As one text; only in segments that say so does the text of special tokens become these. */
+  /** Encodes segments as one text; special tokens are parsed only in segments that allow it. */
   encodeSegments(segments: readonly TextSegment[], options?: SegmentsOptions): Int32Array;
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
-  /** The token as the file stores it, for display. */
+  /** The token's text as the file stores it, for display. */
   tokenText(id: number): string;
-  /** The bytes it stands for; none for a control token unless `special`. */
+  /** The bytes that the token represents; none for a control token unless `special`. */
   tokenBytes(id: number, special?: boolean): Uint8Array;
   createDecoder(options?: StreamDecodeOptions): StreamDecoder;
 }
@@ -85,18 +88,19 @@ const STREAM_DECODE_OPTIONS = [
 ] as const satisfies readonly (keyof StreamDecodeOptions)[];
 
 const MODELS = { gpt2: "bpe", gemma4: "bpe", llama: "spm" } as const;
-/** The ids that llama.cpp assumes where the file names none. */
+/** The ids that llama.cpp assumes if the file names none. */
 const BPE_DEFAULT_ID = 11;
 const SPM_DEFAULT_IDS = { bos: 1, eos: 2, unknown: 0 } as const;
 const GEMMA4 = "gemma4";
 const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
+/** Builds the tokenizer of a file's metadata; throws if it is missing, invalid or not supported. */
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
-  return new GradualTokenizer(metadata).finish();
+  return new TokenizerBuilder(metadata).finish();
 }
 
-/** A tokenizer that is made bit by bit: a large vocabulary takes a quarter of a second. */
-export class GradualTokenizer {
+/** Builds a tokenizer incrementally: a large vocabulary takes a quarter of a second. */
+export class TokenizerBuilder {
   readonly #turns: Generator<void, Tokenizer, undefined>;
   #outcome: { readonly tokenizer: Tokenizer } | { readonly error: unknown } | undefined;
 
@@ -104,8 +108,8 @@ export class GradualTokenizer {
     this.#turns = tokenizerTurns(metadata);
   }
 
-  /** Does a little of it, some milliseconds' worth; false when there is nothing left to do. */
-  turn(): boolean {
+  /** Does a few milliseconds of the work; returns false if none is left. */
+  step(): boolean {
     if (this.#outcome !== undefined) return false;
     try {
       const { done, value } = this.#turns.next();
@@ -116,24 +120,24 @@ export class GradualTokenizer {
     return this.#outcome === undefined;
   }
 
-  /** Does the rest, or throws what is wrong with the file. */
+  /** Does the rest of the work; throws if the file's tokenizer is invalid. */
   finish(): Tokenizer {
-    while (this.turn());
+    while (this.step());
     if (this.#outcome === undefined || "error" in this.#outcome) throw this.#outcome?.error;
     return this.#outcome.tokenizer;
   }
 }
 
 function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, undefined> {
-  const family = text(metadata, MODEL_KEY);
+  const family = textValue(metadata, MODEL_KEY);
   if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
   if (!isSupportedModel(family)) throw unsupportedModel(family);
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined || arrays.tokens.length === 0)
-    throw complaint(TOKENS_KEY, "array of string with an element at least", "nothing");
+    throw complaint(TOKENS_KEY, "a non-empty array of string", "nothing");
   const model = MODELS[family];
   const preTokenizerName =
-    model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : text(metadata, PRE_TOKENIZER_KEY) || "default";
+    model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : textValue(metadata, PRE_TOKENIZER_KEY) || "default";
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
   const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
@@ -170,9 +174,9 @@ interface TokenizerParts {
   readonly roles: TokenRoles;
   readonly specials: SpecialTokens;
   readonly spacePrefix: boolean;
-  /** What a normal token's stored bytes stand for. */
+  /** The bytes that a normal token's stored bytes represent. */
   readonly plainBytes: (stored: Uint8Array) => Uint8Array;
-  /** Appends the tokens of text without special tokens in it. */
+  /** Appends the tokens of text that contains no special tokens. */
   readonly encodeText: (bytes: Buffer, start: number, end: number, afterSpecial: boolean, output: TokenBuffer) => void;
 }
 
@@ -294,7 +298,7 @@ class VocabularyTokenizer implements Tokenizer {
   }
 }
 
-/** `<0x0A>` stands for a line feed; other texts of a byte token for NUL, as C reads them. */
+/** `<0x0A>` represents a line feed; any other text of a byte token represents NUL, as C parses it. */
 function byteOfToken(stored: Buffer): number {
   const value = Number.parseInt(stored.toString("latin1", 3, 5), 16);
   return Number.isNaN(value) ? 0 : value;

@@ -1,8 +1,11 @@
-// General categories of every code point in Unicode 15.1, as llama.cpp tables them. Generated from the Unicode
-// character database; not edited by hand. Node has its own tables, but of another Unicode version each release,
+// General categories of every code point in Unicode 15.1, as in llama.cpp's tables. Generated from the Unicode
+// character database; not edited by hand. Node has tables of its own, but of another Unicode version in each release,
 // and a vocabulary must split the same text the same way everywhere.
 
-/** Runs from U+0000 on: a class letter (Other, Number, Letter, Punctuation, Mark, Symbol, white space Z), then its length in base 36 (none: 1). */
+/**
+ * Runs from U+0000 on: a class letter (Other, Number, Letter, Punctuation, Mark, Symbol, white space Z), then its
+ * length in base 36 (none: 1).
+ */
 export const CLASS_RUNS =
   "O9Z5OiZP3SP6SP4NaP2S3P2LqP3SPSLqPSPSO6ZOqZPS5PS2LPSOS4N2SLP2SNLPN3PLnSLvSLcqS4LcSeL5S7LSLShM34L5SL2O2L4PLO4" +
   "S2LPL3OLOLkOL2bSL3vSM7L4mOL12O2LP6L15P2O2S3OM19PMPM2PM2PMO8LrO4L4P2OhS3P2SP2S2MbPOP3L17MlNaP4L2ML2rPLM7OSM6" +

@@ -1,12 +1,12 @@
-// The tokens of a file: their bytes in one pool, their attributes and scores, and a lookup by bytes.
-// Invariants: a token may be any bytes, also invalid UTF-8; an empty one is called `[EMPTY_id]`, as llama.cpp does;
-// of equal tokens the lookup knows the first. No string is made until one is asked for: at 128,000 tokens the
-// strings and their map would take ten times the memory.
+// The tokens of a file: their bytes in one buffer, their attributes and scores, and a lookup by bytes. Invariants: a
+// token may be any bytes, including invalid UTF-8; an empty one is called `[EMPTY_id]`, as in llama.cpp; of equal
+// tokens the lookup finds the first. Strings are created only on demand: for 128,000 tokens, strings and a map would
+// take ten times the memory.
 
 import { randomInt } from "node:crypto";
 import type { GgufArray, StringCursor } from "../gguf/array.js";
 
-/** Bits, because a control token may be a normal one that a known text made one. */
+/** Attributes of a token as bits, because a normal token may also be a control token by its text. */
 export const TokenAttribute = {
   unknown: 1,
   unused: 2,
@@ -16,11 +16,11 @@ export const TokenAttribute = {
   byte: 32,
   stripsLeft: 64,
   stripsRight: 128,
-  /** Its text is this token only where the caller says that special tokens may be parsed, and never by chance. */
+  /** Its text becomes this token only if the caller allows special tokens to be parsed, and never by merges. */
   guarded: 256,
 } as const;
 
-/** `tokenizer.ggml.token_type`, by value; anything else has no attribute and prints as nothing. */
+/** Attributes by the value of `tokenizer.ggml.token_type`; any other value has none and prints as nothing. */
 const ATTRIBUTE_OF_TYPE: Readonly<Record<number, number>> = {
   1: TokenAttribute.normal,
   2: TokenAttribute.unknown,
@@ -31,17 +31,18 @@ const ATTRIBUTE_OF_TYPE: Readonly<Record<number, number>> = {
 };
 
 const HASH_PRIME = 0x01000193;
-// Random, so that no file can be written whose tokens all fall on one place of the table.
+// Random, so that no file can be crafted whose tokens all collide in the table.
 const HASH_SEED = randomInt(2 ** 32);
 
-/** Tokens read without a break: a millisecond or two. */
-const TURN_TOKENS = 8192;
+/** Tokens read between two yields: a millisecond or two. */
+const TOKENS_PER_STEP = 8192;
 const FIRST_POOL_BYTES = 1024;
 const USUAL_TOKEN_BYTES = 8;
 
-/** What a vocabulary is made of; `GgufArray` fits. */
+/** The texts of a vocabulary; a `GgufArray` of strings fits. */
 export type TokenList = Pick<GgufArray, "length" | "strings">;
 
+/** The tokens of a file, with a lookup by bytes. */
 export class Vocabulary {
   readonly size: number;
   readonly attributes: Uint16Array;
@@ -61,7 +62,7 @@ export class Vocabulary {
     this.#slots = new Int32Array(this.#mask + 1);
   }
 
-  /** Yields now and then, for those who have something else to do in between. */
+  /** Builds the vocabulary; yields at intervals, so that the caller can do other work. */
   static *read(
     tokens: TokenList,
     types: Float64Array | undefined,
@@ -76,12 +77,12 @@ export class Vocabulary {
     for (let id = 0; id < size; id++) {
       vocabulary.#longestBytes = Math.max(vocabulary.#longestBytes, vocabulary.byteLength(id));
       vocabulary.#insert(id);
-      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
+      if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
     return vocabulary;
   }
 
-  /** The longest token, in bytes: longer stretches of text need not be looked up. */
+  /** The length of the longest token in bytes: longer text need not be looked up. */
   get longestBytes(): number {
     return this.#longestBytes;
   }
@@ -90,7 +91,7 @@ export class Vocabulary {
     return (this.#offsets[id + 1] as number) - (this.#offsets[id] as number);
   }
 
-  /** A view; do not write to it. */
+  /** A view of the token's bytes; do not write to it. */
   bytes(id: number): Buffer {
     return this.#pool.subarray(this.#offsets[id], this.#offsets[id + 1]);
   }
@@ -124,10 +125,10 @@ export class Vocabulary {
     for (let id = 0; texts.next(); id++) {
       const { bytes, start, end } = texts.start === texts.end ? nameOfEmpty(id) : texts;
       if (used + end - start > pool.length) pool = Buffer.concat([pool], Math.max(used + end - start, pool.length * 2));
-      // By hand: for a few bytes a call to `set` costs more than the copy.
+      // A loop, because for a few bytes a call to `set` costs more than the copy.
       for (let index = start; index < end; index++) pool[used++] = bytes[index] as number;
       this.#offsets[id + 1] = used;
-      if (id % TURN_TOKENS === TURN_TOKENS - 1) yield;
+      if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
     this.#pool = Buffer.from(pool.subarray(0, used));
   }

@@ -1,10 +1,11 @@
-// The pre-tokenizers that llama.cpp writes by hand instead of leaving them to a regular expression, because most
-// models use them: GPT-2, the Llama-3 and Qwen family, Kimi-K2, digit groups and lines. Each takes a segment
-// [start, end) and reports where its words end. Each says its pattern; \p{…} are character classes.
+// The pre-tokenizers that llama.cpp implements by hand instead of by a regular expression, because most models use
+// them: GPT-2, the Llama-3 and Qwen family, Kimi-K2, digit groups and lines. Each takes a segment [start, end) and
+// reports where its words end. Each documents its pattern; \p{…} are character classes.
 
 import { CharacterClass } from "./character-class.js";
 import type { SplitText } from "./split-text.js";
 
+/** Called with the end of each word. */
 export type Emit = (end: number) => void;
 
 const { number: NUMBER, letter: LETTER, mark: MARK, whitespace: WHITESPACE } = CharacterClass;
@@ -37,12 +38,15 @@ export function splitGpt2(text: SplitText, start: number, end: number, emit: Emi
   }
 }
 
+/** The differences between the pre-tokenizers of the Llama-3 and Qwen family. */
 export interface WordRules {
   /** `\p{N}{1,maxDigits}` */
   readonly maxDigits: number;
   /** Whether `\p{M}` counts as a letter. */
   readonly marksAreLetters: boolean;
-  /** White space without a line break is taken in pieces of 512, 256 and so on down, not whole. */
+  /**
+   * Whether white space without a line break is cut into runs of 512, 256 and so on down, instead of being one word.
+   */
   readonly halvesSpaces: boolean;
 }
 
@@ -79,8 +83,8 @@ export function splitWords(text: SplitText, start: number, end: number, rules: W
 }
 
 /**
- * Kimi-K2: runs of Han on their own; letters that are not Han with an optional leading character and an optional
- * contraction; then numbers, punctuation and white space as in Llama-3.
+ * Kimi-K2: runs of Han on their own; other letters with an optional leading character and an optional contraction; then
+ * numbers, punctuation and white space as in Llama-3.
  */
 export function splitKimi(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints, classes } = text;
@@ -109,7 +113,7 @@ export function splitKimi(text: SplitText, start: number, end: number, emit: Emi
   }
 }
 
-/** Runs of numbers cut into threes from the right, `1234567` as `1 234 567`; everything else stays whole. */
+/** Cuts runs of numbers into threes from the right, `1234567` as `1 234 567`; everything else stays whole. */
 export function splitDigitGroups(text: SplitText, start: number, end: number, emit: Emit): void {
   const { classes } = text;
   for (let position = start; position < end;) {
@@ -119,14 +123,14 @@ export function splitDigitGroups(text: SplitText, start: number, end: number, em
     for (let cut = runStart + first; cut <= position; cut += DIGIT_GROUP) emit(cut);
     const restStart = position;
     while (position < end && classes[position] !== NUMBER) position++;
-    // The number run after it is joined to this text's first group: the cut falls only inside and after numbers.
+    // The following number run is joined to this text's first group: the cut falls only inside and after numbers.
     if (position > restStart && position === end) emit(position);
   }
 }
 
 /**
- * `(?=(\d{3})+(?!\d))`: cuts before every third ASCII digit from the right of a run. By hand, because the pattern
- * reads to the end of the run from each of its digits.
+ * `(?=(\d{3})+(?!\d))`: cuts before every third ASCII digit from the right of a run. A loop, because the pattern would
+ * read to the end of the run from each of its digits.
  */
 export function splitThousands(text: SplitText, start: number, end: number, emit: Emit): void {
   const { codePoints } = text;
@@ -159,7 +163,7 @@ function isLineBreak(codePoint: number): boolean {
   return codePoint === LINE_FEED || codePoint === CARRIAGE_RETURN;
 }
 
-/** Length of `'s`, `'re` and the like at this position, or 0. */
+/** The length of `'s`, `'re` and the like at this position, or 0. */
 function contractionLength(codePoints: Uint32Array, position: number, end: number, anyCase: boolean): number {
   if (position + 1 >= end || codePoints[position] !== APOSTROPHE) return 0;
   const letterAt = (at: number): string => {
@@ -182,7 +186,7 @@ function digitsEnd(classes: Uint8Array, position: number, end: number, maxDigits
   return position;
 }
 
-/** ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` at a position where no word starts. */
+/** The end of ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` at a position where no word starts. */
 function punctuationOrSpaceEnd(
   text: SplitText,
   position: number,
@@ -211,7 +215,7 @@ function whitespaceEnd(classes: Uint8Array, position: number, end: number): numb
   return at < end && at - position > 1 ? at - 1 : at;
 }
 
-/** The ranges that llama.cpp takes for Han, which are not Unicode's script of that name. */
+/** Whether llama.cpp treats a character as Han; its ranges are not those of Unicode's script of that name. */
 function isHan(codePoint: number): boolean {
   if (codePoint < 0x3400) return false;
   if (codePoint <= 0xfaff)

@@ -1,17 +1,18 @@
-// The inner side of a LimitedWorker: the module of a thread calls this once, at its end, with the function that answers.
-// What that throws goes back as text; what it leaves undone the outer side ends, thread and all.
+// The inner side of a LimitedWorker: a worker module calls this once, at its end, with the function that answers. What
+// the function throws is sent back as text; if it does not return in time, the outer side terminates the thread.
 
 import { parentPort } from "node:worker_threads";
 import { type ThreadReply, Transferred } from "./call-message.js";
-import { collectNowAndThen } from "./garbage.js";
+import { startGarbageChecks } from "./garbage.js";
 
 const MAX_MESSAGE_CHARACTERS = 4000;
 
+/** Answers the calls of a LimitedWorker with a function; call it once in the worker's module. */
 export function answerCalls<Question, Answer>(
   answer: (question: Question) => Answer | Transferred<Answer> | Promise<Answer | Transferred<Answer>>,
 ): void {
   const port = parentPort;
-  if (port === null) throw new Error("answerCalls is for the module of a thread");
+  if (port === null) throw new Error("answerCalls must be called in a worker thread");
   const reply = (message: ThreadReply): void => port.postMessage(message);
   const work = async (question: Question): Promise<void> => {
     try {
@@ -24,7 +25,7 @@ export function answerCalls<Question, Answer>(
     }
   };
   port.on("message", (question: Question) => void work(question));
-  collectNowAndThen();
+  startGarbageChecks();
   reply({ kind: "ready" });
 }
 

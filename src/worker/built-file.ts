@@ -1,5 +1,5 @@
-// Where the module of a thread is. A thread runs what is built: beside the file that asks when that is built, too,
-// otherwise (tests run from the sources) in dist/, and from a bundle in the installed package's dist/.
+// Locates the built module of a worker thread: beside the calling file if that is built, otherwise (tests run from the
+// sources) in dist/, and from a bundle in the installed package's dist/.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { BUNDLER_ADVICE, isBundled, packageFile } from "../package-files.js";
 
 const SOURCES = "/src/";
 
-/** `builtFile(import.meta.url, "./render-thread.js")` */
+/** The URL of a worker's built module: `builtFile(import.meta.url, "./render-thread.js")`. */
 export function builtFile(from: string, relative: `./${string}.js`): URL {
   if (isBundled()) return installedFile(relative);
   const beside = new URL(relative, from);
@@ -18,7 +18,7 @@ export function builtFile(from: string, relative: `./${string}.js`): URL {
   return new URL(`${beside.href.slice(0, place)}/dist/${beside.href.slice(place + SOURCES.length)}`);
 }
 
-/** In a bundle nothing tells the folder that a file came from; the modules of threads have names of their own. */
+/** A bundle does not preserve the folder of a file, so worker modules have unique names. */
 function installedFile(relative: string): URL {
   const dist = packageFile("dist");
   const found = readdirSync(dist)

@@ -1,14 +1,15 @@
-// What the two sides of a limited thread say to each other. One call is under way at a time, so that none needs a number.
+// The messages between the two sides of a limited thread. One call is in flight at a time, so calls need no ids.
 
 import type { TransferListItem } from "node:worker_threads";
 
+/** What a limited thread posts: that it is ready, or the outcome of a call. */
 export type ThreadReply =
-  /** Its module is loaded. */
+  /** The worker's module is loaded. */
   | { readonly kind: "ready" }
   | { readonly kind: "answer"; readonly value: unknown }
   | { readonly kind: "thrown"; readonly name: string; readonly message: string };
 
-/** An answer whose buffers move to the asker instead of being copied. */
+/** An answer whose buffers are transferred to the caller instead of being copied. */
 export class Transferred<Answer> {
   readonly value: Answer;
   readonly buffers: readonly TransferListItem[];

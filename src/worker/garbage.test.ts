@@ -1,8 +1,8 @@
-// Garbage is collected without anybody asking, once there is enough of it.
+// Garbage is collected automatically once there is enough of it.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
-import { collectGarbage, collectNowAndThen } from "./garbage.js";
+import { collectGarbage, startGarbageChecks } from "./garbage.js";
 
 /** Of small objects: large ones have other ways to go. */
 function makeGarbage(items: number): WeakRef<object> {
@@ -12,7 +12,7 @@ function makeGarbage(items: number): WeakRef<object> {
 
 afterEach(() => vi.useRealTimers());
 
-it("is gone when it is asked for", async () => {
+it("is collected on request", async () => {
   const made = makeGarbage(1000);
   // What a WeakRef points to stays for the turn it was made in.
   await turn();
@@ -20,10 +20,10 @@ it("is gone when it is asked for", async () => {
   expect(made.deref()).toBeUndefined();
 });
 
-it("goes after a while where there is much of it", async () => {
+it("is collected after a while if there is much of it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   collectGarbage();
-  collectNowAndThen();
+  startGarbageChecks();
   const made = makeGarbage(200_000);
   await turn();
   vi.advanceTimersByTime(30_000);

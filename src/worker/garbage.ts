@@ -1,18 +1,19 @@
-// A thread's garbage. V8 lets it lie until a heap has about doubled, and a thread with little work takes a quarter of an
-// hour for that: with many threads, most of what they hold would be garbage. So it is looked at now and then.
+// Garbage collection in a worker thread. V8 waits until a heap has about doubled, which takes an idle thread a quarter
+// of an hour: with many threads, most of their memory would be garbage. So each checks its heap at intervals.
 
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 const LOOK_MS = 30_000;
-/** A collection takes some 15 ms; with less than this it is not worth that. */
+/** The least garbage that is worth a collection, which takes about 15 ms. */
 const WORTHWHILE_BYTES = 4 * 2 ** 20;
 const MOST_TRIES = 100;
 
+/** Runs a full garbage collection of this thread's heap. */
 export const collectGarbage = findCollector();
 
-/** To be called once, in a thread. */
-export function collectNowAndThen(): void {
+/** Starts the checks; call it once in a worker thread. */
+export function startGarbageChecks(): void {
   const used = (): number => getHeapStatistics().used_heap_size;
   let kept = used();
   setInterval(() => {
@@ -22,7 +23,10 @@ export function collectNowAndThen(): void {
   }, LOOK_MS).unref();
 }
 
-/** V8 has it behind a flag of the whole process, which is read when a context is made; another thread may take it back just then. */
+/**
+ * V8's collector, which is behind a flag of the whole process that is read when a context is created; another thread
+ * may reset it just then.
+ */
 function findCollector(): () => void {
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     setFlagsFromString("--expose-gc");

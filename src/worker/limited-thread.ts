@@ -1,29 +1,33 @@
-// One thread from start to end: one call at a time, each with a deadline. A call that overruns, needs too much memory or
-// brings the thread down ends the thread; what becomes of it is a value. Its owner starts another one.
+// One thread from start to end: one call at a time, each with a deadline. A call that exceeds its time or memory, or
+// crashes the thread, terminates the thread; the outcome is a value. The owner starts another thread.
 
 import { Worker } from "node:worker_threads";
 import type { ThreadReply } from "./call-message.js";
 
+/** The limits of one thread. */
 export interface ThreadLimits {
-  /** Of JavaScript objects that live long, and of new ones. V8 ends the thread at it. */
+  /** The limit of the old generation of the heap. V8 terminates the thread when it is reached. */
   readonly heapMb: number;
+  /** The limit of the young generation of the heap. */
   readonly youngHeapMb: number;
   readonly stackMb: number;
-  /** For loading the module: much of a start on a busy machine is waiting. */
+  /** The time for loading the module, generous because a busy machine delays a start. */
   readonly startMs: number;
 }
 
+/** The outcome of a call: an answer, or why there is none. */
 export type CallOutcome<Answer> =
   | { readonly kind: "answer"; readonly value: Answer }
-  /** The function threw; the thread lives on. */
+  /** The function threw; the thread continues. */
   | { readonly kind: "thrown"; readonly name: string; readonly message: string }
-  /** The thread is gone, and with it all it knew. The message is the rest of a sentence. */
+  /** The thread was terminated, and its state is lost. `message` is the end of a sentence. */
   | { readonly kind: "stopped"; readonly limit: "time" | "memory" | "crash"; readonly message: string }
-  /** Too many calls wait already. */
+  /** The queue of calls is full. */
   | { readonly kind: "full"; readonly message: string };
 
 type Stopped = Extract<CallOutcome<never>, { kind: "stopped" }>;
 
+/** A call in a thread: the question, its deadline and where the outcome goes. */
 export interface Call {
   readonly question: unknown;
   readonly deadlineMs: number;
@@ -32,10 +36,11 @@ export interface Call {
 
 const MAX_SHOWN_CHARACTERS = 300;
 
+/** One worker thread with limits, one call at a time. */
 export class LimitedThread {
-  /** It may take a call: the last one is done, or its module is loaded. */
+  /** Called when the thread can take a call: its module is loaded, or the last call is done. */
   onIdle: () => void = () => {};
-  /** Nothing of it is left; told once. */
+  /** Called once, when the thread has ended. */
   onGone: () => void = () => {};
   readonly #worker: Worker;
   #call: Call | undefined;
@@ -43,7 +48,7 @@ export class LimitedThread {
   #ready = false;
   #stopped: Stopped | undefined;
 
-  /** Where the system has no thread to give, the call is told so, and there is none. */
+  /** Starts a thread with its first call; if the system refuses, that call fails and undefined is returned. */
   static start(file: URL, limits: ThreadLimits, first: Call): LimitedThread | undefined {
     try {
       return new LimitedThread(file, limits, first);
@@ -55,7 +60,7 @@ export class LimitedThread {
 
   private constructor(file: URL, limits: ThreadLimits, first: Call) {
     this.#call = first;
-    // Nothing of how this process was started is for the thread, nor what it prints for the terminal.
+    // The thread inherits neither this process's arguments nor its terminal.
     this.#worker = new Worker(file, {
       env: {},
       execArgv: [],
@@ -88,7 +93,7 @@ export class LimitedThread {
     try {
       this.#worker.postMessage(call.question, []);
     } catch (error) {
-      // It cannot be cloned, and was not sent.
+      // The message cannot be cloned, and was not sent.
       this.#hear({
         kind: "thrown",
         name: "DataCloneError",
@@ -97,7 +102,7 @@ export class LimitedThread {
     }
   }
 
-  /** Does not keep the process alive, and ends after so long without a call. */
+  /** Marks the thread as idle: it does not keep the process alive, and ends after `idleMs` without a call. */
   rest(idleMs: number): void {
     this.#worker.unref();
     if (idleMs === Infinity) return;
@@ -124,7 +129,7 @@ export class LimitedThread {
 
   #startTimer(limitMs: number, what: string): void {
     this.#timer = setTimeout(() => {
-      // When this process was busy itself, an answer in time may wait behind the timer: it is heard first.
+      // If this process was busy, an answer in time may be queued behind the timer: it is handled first.
       const call = this.#call;
       setImmediate(() => {
         if (this.#call !== call) return;
@@ -153,6 +158,6 @@ function crash(error: unknown): Stopped {
   const { code, message } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { code: undefined, message: String(error) };
   if (code === "ERR_WORKER_OUT_OF_MEMORY")
-    return { kind: "stopped", limit: "memory", message: "needed more memory than it may have" };
+    return { kind: "stopped", limit: "memory", message: "exceeded its memory limit" };
   return { kind: "stopped", limit: "crash", message: `died: ${message.slice(0, MAX_SHOWN_CHARACTERS)}` };
 }

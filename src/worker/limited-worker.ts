@@ -1,19 +1,19 @@
-// Work that untrusted input can make endless or huge, done in threads with limits: a call that overruns is an outcome for
-// its caller, the thread is replaced, and the calls that wait go on. Calls of one worker are answered in order, one at a
-// time for each thread.
+// Runs work that untrusted input can make endless or huge in threads with limits: a call that exceeds a limit is an
+// outcome for its caller, the thread is replaced, and waiting calls continue. Calls of one worker are answered in order,
+// one at a time for each thread.
 //
-// How to use it. A module of its own is the inside, `double-thread.ts`:
+// How to use it. The inner side is a module of its own, `double-thread.ts`:
 //     answerCalls((question: number): number => question * 2);
-// and the outside asks:
+// and the outer side calls it:
 //     const worker = new LimitedWorker({ name: "double", file: builtFile(import.meta.url, "./double-thread.js"), deadlineMs: 1000 });
 //     const outcome = await worker.call<number, number>(21, { signal });
 //     if (outcome.kind === "answer") outcome.value … else "thrown", "stopped" (time, memory, crash) or "full"
-// Question and answer are cloned (see structuredClone); SharedArrayBuffers are shared, `new Transferred(answer, buffers)`
-// moves buffers. State inside a thread is lost when one is replaced: let the inside answer "I do not know that", and
-// teach it again. `threads: 1` and `idleMs: Infinity` keep state in one place as long as nothing goes wrong.
+// Questions and answers are cloned (see structuredClone); SharedArrayBuffers are shared, `new Transferred(answer, buffers)`
+// transfers buffers. State inside a thread is lost when it is replaced: let the inner side answer that it does not know
+// the state, and resend it. `threads: 1` and `idleMs: Infinity` keep one thread's state as long as nothing fails.
 //
-// The heap limit is V8's: it ends a thread that fills up bit by bit, but one allocation far beyond it ends the whole
-// process. The inside has to bound single texts and lists itself.
+// The heap limit is V8's: it terminates a thread that fills up gradually, but a single allocation far beyond it crashes
+// the whole process. The inner side has to limit single texts and lists itself.
 
 import { DisposedError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
@@ -22,29 +22,31 @@ import { type Call, type CallOutcome, LimitedThread, type ThreadLimits } from ".
 
 export type { CallOutcome } from "./limited-thread.js";
 
+/** Options of a limited worker. */
 export interface LimitedWorkerOptions {
-  /** For messages. */
+  /** The worker's name in messages. */
   readonly name: string;
-  /** The built module; see builtFile. */
+  /** The URL of the built module; see builtFile. */
   readonly file: URL;
-  /** For one call, from when its thread begins with it. */
+  /** The time limit of one call, from when its thread begins with it. */
   readonly deadlineMs: number;
   readonly threads?: number;
   readonly heapMb?: number;
-  /** Of new objects. Each thread takes what it may. */
+  /** The limit of the young generation of each thread's heap, all of which it may occupy. */
   readonly youngHeapMb?: number;
   readonly stackMb?: number;
-  /** How many calls may wait; one more is "full". */
+  /** How many calls may wait; the outcome of one more is "full". */
   readonly maxQueued?: number;
-  /** A thread without work ends after so long; Infinity: never. */
+  /** A thread without calls ends after this time; Infinity: never. */
   readonly idleMs?: number;
   readonly startMs?: number;
 }
 
+/** Options of one call. */
 export interface CallOptions {
-  /** Nobody waits any more: the promise rejects with its reason. A call that has begun runs to its end or deadline. */
+  /** Aborting rejects the promise with the signal's reason. A call that has begun runs to its end or deadline. */
   readonly signal?: AbortSignal | undefined;
-  /** Instead of the worker's. */
+  /** Overrides the worker's deadline. */
   readonly deadlineMs?: number | undefined;
 }
 
@@ -73,6 +75,7 @@ const DEFAULTS = {
   startMs: 20_000,
 } as const;
 
+/** A pool of threads with limits on time and memory for work on untrusted input. */
 export class LimitedWorker implements AsyncDisposable {
   readonly name: string;
   readonly #file: URL;
@@ -106,7 +109,7 @@ export class LimitedWorker implements AsyncDisposable {
     this.#lifetime = new Lifetime(`the worker "${this.name}"`);
   }
 
-  /** How many threads were started so far: one more than were lost, as long as there is work. */
+  /** How many threads have been started so far: one more than were lost, as long as there are calls. */
   get threadsStarted(): number {
     return this.#started;
   }
@@ -136,7 +139,7 @@ export class LimitedWorker implements AsyncDisposable {
       };
       const idle = [...this.#threads].find((thread) => thread.idle);
       if (idle === undefined && this.#threads.size >= this.#size && this.#queue.length >= this.#maxQueued) {
-        return resolve({ kind: "full", message: `${this.#queue.length} calls wait already` });
+        return resolve({ kind: "full", message: `${this.#queue.length} calls are waiting already` });
       }
       signal?.addEventListener("abort", abort, { once: true });
       if (idle !== undefined) idle.work(call);
@@ -145,11 +148,11 @@ export class LimitedWorker implements AsyncDisposable {
     });
   }
 
-  /** Ends all threads; calls that wait reject. */
+  /** Terminates all threads; waiting calls reject. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#lifetime.end()) {
       for (const thread of this.#threads) thread.end();
-      for (const call of this.#queue.splice(0)) call.settle({ kind: "full", message: "the worker is gone" });
+      for (const call of this.#queue.splice(0)) call.settle({ kind: "full", message: "the worker has been disposed" });
     }
     if (this.#threads.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -177,7 +180,7 @@ export class LimitedWorker implements AsyncDisposable {
     };
   }
 
-  /** Another thread, where there is work for it. */
+  /** Starts another thread if there are calls for it. */
   #replace(): void {
     const call = this.#lifetime.disposed ? undefined : this.#queue.shift();
     if (call !== undefined) this.#start(call);

@@ -1,4 +1,4 @@
-// Waiting for work that goes on for others, as long as a signal does not say otherwise.
+// Waits for shared work until a signal aborts the waiting.
 
 /** The work's result, or the signal's reason as an error, whichever comes first. */
 export function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {

@@ -13,7 +13,7 @@ const HANG_MS = 60_000;
 export interface RunOptions {
   readonly input?: string;
   readonly cwd?: string;
-  /** Done to the process when it has written something: a signal is sent, or nobody reads any further. */
+  /** What happens to the process once it has written something: a signal, or its output is no longer read. */
   readonly onFirstOutput?: NodeJS.Signals | "stop reading";
   /** Another way to the program than its own path. */
   readonly program?: string;

@@ -1,4 +1,4 @@
-// A model file that is damaged while it is served: the client is told, /health tells the truth, and once the file is whole
+// A model file that is damaged while it is served: the client gets an error, /health reports it, and once the file is whole
 // again the next request is answered.
 
 import { copyFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";

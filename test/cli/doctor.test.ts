@@ -90,7 +90,7 @@ describe("this machine", () => {
     expect(stdout).toMatch(/^ {2}node +v\d+\./m);
     expect(stdout).toMatch(/^hip: not available \(.+\)\n {2}because +\S.*\n {2}what to do +\S/m);
     expect(stdout).toMatch(/^reference: ready \(/m);
-    expect(stdout).toMatch(/^--backend auto takes \w+/m);
+    expect(stdout).toMatch(/^--backend auto chooses \w+/m);
   });
 
   const loaded = loadAddon();
@@ -119,13 +119,13 @@ describe("this machine", () => {
       );
     });
 
-    it("says that auto is refused where it is", async () => {
+    it("says that auto fails if it does", async () => {
       const env = { ...NO_GPU, ROCMFORGE_CPU_ISA: "mmx" };
       const refused = await doctor(["--json"], { env });
       expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
       expect(reportOf(refused).auto).toBeUndefined();
       expect((await doctor([], { env })).stdout).toMatch(
-        /^--backend auto takes cpu and is refused until that is mended; others can be asked for by name$/m,
+        /^--backend auto chooses cpu and fails until that is fixed; other backends can be chosen by name$/m,
       );
       const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
       expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/.*ROCMFORGE_CPU_ISA/) });
@@ -134,17 +134,17 @@ describe("this machine", () => {
 });
 
 describe("a package without the addon", () => {
-  it("is told how to build it, with status 1", async () => {
+  it("prints how to build it, with status 1", async () => {
     using bare = new BarePackage();
     const finished = await doctor([], { program: bare.program });
     expect(finished.status).toBe(1);
     expect(finished.stdout).toMatch(
       /^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m,
     );
-    expect(finished.stdout).toMatch(/auto takes reference: exact but slow/);
+    expect(finished.stdout).toMatch(/auto chooses reference: exact but slow/);
   });
 
-  it("is told why the build failed", async () => {
+  it("prints why the build failed", async () => {
     using bare = new BarePackage();
     bare.write(
       "native/cpu/build-failure.json",
@@ -156,7 +156,7 @@ describe("a package without the addon", () => {
     expect(stdout).toMatch(/^ {2}what to do +install make$/m);
   });
 
-  it("is told when the addon that is there does not load", async () => {
+  it("prints why an existing addon does not load", async () => {
     using bare = new BarePackage();
     bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
     const report = reportOf(await doctor(["--json"], { program: bare.program }));
@@ -170,7 +170,7 @@ describe("a package without the addon", () => {
 describe("generate in a package without the addon", () => {
   const ARGS = ["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"];
 
-  it("goes on with reference, and warns", async () => {
+  it("falls back to reference, and warns", async () => {
     using bare = new BarePackage();
     const { status, stdout, stderr } = await run(ARGS, { program: bare.program });
     expect({ status, start: stdout.slice(0, 4) }).toEqual({ status: 0, start: "Once" });

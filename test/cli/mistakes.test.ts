@@ -13,7 +13,7 @@ describe("files", () => {
     [
       "a Git LFS pointer",
       "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n",
-      /model\.gguf: expected a GGUF model, found a Git LFS pointer, .*`git lfs pull`/,
+      /model\.gguf: expected a GGUF model, found a Git LFS pointer .*`git lfs pull`/,
     ],
     ["a web page", "<!doctype html><title>Not found</title>", /found a web page \(HTML\); download the file itself/],
   ])("rejects %s, whatever the command", async (_what, bytes, line) => {
@@ -53,12 +53,12 @@ describe("files", () => {
       ["generate", "-f", folder.file("a.gguf")],
     ]) {
       expect((await rocmforge(args)).stderr).toMatch(
-        /its symbolic links lead in a circle \(ELOOP\); check where they point/,
+        /its symbolic links form a loop \(ELOOP\); check where they point/,
       );
     }
   });
 
-  it("expands ~ where no shell has", async () => {
+  it("expands ~ if no shell has", async () => {
     using folder = new TemporaryFolder();
     mkdirSync(folder.file("models"));
     symlinkSync(SMALL_MODEL, folder.file("models/small.gguf"));

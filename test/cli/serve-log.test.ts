@@ -1,4 +1,4 @@
-// `rocmforge serve` whose log cannot be written: a full disk, a pipe that nobody reads, one that is closed. It serves and
+// `rocmforge serve` whose log cannot be written: a full disk, an unread pipe, a closed one. It serves and
 // stops all the same.
 
 import { execFileSync, spawn } from "node:child_process";
@@ -25,7 +25,7 @@ function opened(path: string, flags: number): number {
   return descriptor;
 }
 
-/** A pipe that is full, and what to write to. `keepsReader`: somebody has it open and reads nothing; else nobody has. */
+/** A full pipe, and the descriptor to write to. `keepsReader`: its reading end stays open, but is not read. */
 function fullPipe({ keepsReader }: { readonly keepsReader: boolean }): number {
   const folder = new TemporaryFolder();
   cleanUps.push(() => folder[Symbol.dispose]());
@@ -54,7 +54,7 @@ async function healthOf(url: string): Promise<number> {
   return (await fetch(`${url}/health`, { signal: AbortSignal.timeout(STOP_MS) })).status;
 }
 
-/** Serves, is asked for its health, and is told to stop; gives its exit status. */
+/** Starts a server, requests its health, stops it, and returns its exit status. */
 async function serveAndStop(stdout: number | "ignore", stderr: number): Promise<number | null | "hangs"> {
   const port = await freePort();
   const child = spawn(
@@ -89,12 +89,12 @@ describe("a log that cannot be written", () => {
     expect(await serveAndStop("ignore", full)).toBe(0);
   });
 
-  it("does not stop serving where nobody reads standard output and error", async () => {
+  it("does not stop serving if standard output and error are not read", async () => {
     const pipe = fullPipe({ keepsReader: true });
     expect(await serveAndStop(pipe, pipe)).toBe(0);
   });
 
-  it("does not stop serving where standard output and error are closed pipes", async () => {
+  it("does not stop serving if standard output and error are closed pipes", async () => {
     const pipe = fullPipe({ keepsReader: false });
     expect(await serveAndStop(pipe, pipe)).toBe(0);
   });

@@ -29,10 +29,10 @@ async function states(served: Served): Promise<Readonly<Record<string, string>>>
 }
 
 describe("serving", () => {
-  it("greets, answers, loads a second model when it is asked for, and ends with 0 on SIGTERM", async () => {
+  it("greets, answers, loads a second model on demand, and exits with 0 on SIGTERM", async () => {
     await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "-m", SMALL_MODEL]);
     expect(served.stdout).toMatch(
-      /^rocmforge listens on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded when it is asked for/,
+      /^rocmforge is listening on http:\/\/127\.0\.0\.1:\d+\n {2}tiny +loaded, context 512 tokens +\/.*\n {2}fable-3m-qwen2-Q4_K_M +loaded on first request/,
     );
     expect(await (await fetch(`${served.url}/health`)).json()).toEqual({ status: "ok" });
     expect(await states(served)).toEqual({ tiny: "loaded", "fable-3m-qwen2-Q4_K_M": "unloaded" });
@@ -64,7 +64,7 @@ describe("serving", () => {
     expect(served.stderr).toMatch(/^(?:rocmforge: (?:loading|computing|stopping).*\n)*$/);
   });
 
-  it("asks for keys where it has some, and warns where it has none and the network can reach it", async () => {
+  it("requires API keys if it has some, and warns if it has none and is reachable from the network", async () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("keys"), "from-the-file\n");
     await using guarded = await Served.start(
@@ -80,11 +80,11 @@ describe("serving", () => {
     expect(statuses).toEqual([200, 200, 401]);
     await using open = await Served.start(["-m", SMALL_MODEL, "--host", "0.0.0.0"]);
     expect(open.stderr).toMatch(
-      /^rocmforge: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m,
+      /^rocmforge: everyone who can reach http:\/\/0\.0\.0\.0:\d+ may use it; --api-key-file/m,
     );
   });
 
-  it("passes on what it is told", async () => {
+  it("passes its options to the server", async () => {
     const limits = [
       "--no-warm-up",
       "--strict",
@@ -115,7 +115,7 @@ describe("serving", () => {
     expect(served.stdout).toContain("context 256 tokens");
   });
 
-  it("unloads a model that nobody uses and loads it again, its grammars with it", async () => {
+  it("unloads an idle model and loads it again, with its grammars", async () => {
     await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "--idle-minutes", "0.001"]);
     const colour = {
       ...HELLO,
@@ -164,7 +164,7 @@ describe("an end in order", () => {
     ]);
   });
 
-  it("waits for no longer than it is told", async () => {
+  it("waits no longer than its drain time", async () => {
     await using served = await Served.start([...SLOW, "--drain-seconds", "0"]);
     const response = await served.post("/v1/chat/completions", story);
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();

@@ -49,7 +49,7 @@ export class Served implements AsyncDisposable {
   }
 
   get url(): string {
-    return /^rocmforge listens on (?<url>\S+)$/m.exec(this.stdout)?.groups?.["url"] ?? "";
+    return /^rocmforge is listening on (?<url>\S+)$/m.exec(this.stdout)?.groups?.["url"] ?? "";
   }
 
   /** Until something that it writes makes it so. */

@@ -16,5 +16,5 @@ export const SMALL_SHAPE: ModelShape = {
   ropeBase: 10_000,
   tied: false,
   attentionBiases: false,
-  vocabulary: { kind: "pieces", size: 1024, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
+  vocabulary: { kind: "spm", size: 1024, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
 };

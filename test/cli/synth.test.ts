@@ -14,7 +14,7 @@ const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
 describe("the file", () => {
-  it("is written as asked, and says what it is", async () => {
+  it("has the requested shape and type, and states them", async () => {
     const path = folder.file("tiny.gguf");
     const finished = await rocmforge([
       "synth",
@@ -58,7 +58,7 @@ describe("the file", () => {
     expect(size).toBeLessThan(5);
   });
 
-  it("ends where writing is told to end, and leaves nothing behind", async () => {
+  it("stops when it is interrupted, and leaves no file behind", async () => {
     using own = new TemporaryFolder();
     let chunks = 0;
     const beforeChunk = (): void => {

@@ -67,7 +67,7 @@ describe("tokenize", () => {
     expect(stdout).toMatch(/"<0xC3>"\n.*"<0xA9>"\n5 tokens\n$/);
   });
 
-  it("writes more tokens than one piece of output holds", async () => {
+  it("writes more tokens than one chunk of output holds", async () => {
     const { tokens, count, pieces } = await tokenizeJson(["-f", "-", "--no-special"], "a b ".repeat(10_000));
     expect(tokens).toHaveLength(count);
     expect(count).toBeGreaterThan(16_384);

@@ -30,7 +30,7 @@ describe("help", () => {
     expect(stdout).toMatch(/--top-p NUMBER [^(]*\(from\s+0\s+to\s+1;\s+default:\s+0\.95\)/);
   });
 
-  it("tells the version", async () => {
+  it("prints the version", async () => {
     expect(await rocmforge(["--version"])).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: "" });
   });
 

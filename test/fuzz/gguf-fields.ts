@@ -12,7 +12,7 @@ export interface HeaderMap {
   readonly fields: readonly HeaderField[];
   /** Lengths of array elements: there can be thousands, so they are aimed at apart from the rest. */
   readonly elementFields: readonly HeaderField[];
-  /** Scalar values: a file with another one still opens, and is for whoever uses the value to refuse. */
+  /** Scalar values: a file with another value still opens; the code that uses the value refuses it. */
   readonly valueFields: readonly HeaderField[];
   readonly headerBytes: number;
 }

@@ -31,7 +31,7 @@ async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])
     const { plan } = model;
     using kvCache = plan.createKvCache(2 * CONTEXT);
     const pool = new BlockPool(kvCache.options.blocks, BLOCK_TOKENS);
-    const own = pool.take(CONTEXT / BLOCK_TOKENS) ?? [];
+    const own = pool.allocate(CONTEXT / BLOCK_TOKENS) ?? [];
     const owned = (step: StepInput): StepInput => ({ ...step, blockTables: [Int32Array.from(own)] });
     const rows = [await plan.step(owned(promptStep(20)), kvCache)];
     if (warmsUp) {

@@ -120,16 +120,16 @@ const RANGES: readonly (readonly [number, number])[] = [
   [0xe0000, 0xe01ef],
 ];
 const EMOJI = ["🚀", "😶‍🌫️", "🦙", "👨‍👩‍👧", "✅", "🇩🇪", "👍🏽"];
-const PIECES_AT_MOST = 24;
+const MOST_FRAGMENTS = 24;
 
 export function awkwardText(seed: number, specials: readonly string[]): string {
   const dice = new Dice(seed);
-  const pieces: string[] = [];
-  for (let count = 1 + dice.below(PIECES_AT_MOST); count > 0; count--) pieces.push(piece(dice, specials));
-  return pieces.join("");
+  const fragments: string[] = [];
+  for (let count = 1 + dice.below(MOST_FRAGMENTS); count > 0; count--) fragments.push(fragment(dice, specials));
+  return fragments.join("");
 }
 
-function piece(dice: Dice, specials: readonly string[]): string {
+function fragment(dice: Dice, specials: readonly string[]): string {
   switch (dice.below(12)) {
     case 0:
     case 1:

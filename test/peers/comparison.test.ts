@@ -31,7 +31,7 @@ describe("a comparison", () => {
     });
   });
 
-  it("takes the lower figure as the better one where less is better", () => {
+  it("treats the lower figure as the better one if less is better", () => {
     const row = compare("Q4_0", "first-token", [71], [peer(1, 100), peer(2, 120)]);
     expect(row).toMatchObject({ peer: { threads: 1 }, ratio: 0.71, target: 0.7, met: false });
     expect(describeTarget(row)).toBe("≤ 0.7 × MISSED");
@@ -64,7 +64,7 @@ describe("a comparison", () => {
     ).not.toHaveProperty("llamaBench");
   });
 
-  it("has no verdict where the peer gave no figure", () => {
+  it("has no verdict without a figure of the peer", () => {
     const row = compare("Q8_0", "decode", [30], [peer(1)]);
     expect(row).not.toHaveProperty("met");
     expect(row).not.toHaveProperty("peer");
@@ -89,7 +89,7 @@ describe("the verdict", () => {
   ];
   const bandwidth = compare("Q8_0", "bandwidth", [0.9], [], { judge: (share) => share });
 
-  it("is that every target is met only where every one was judged", () => {
+  it("reports all targets as met only if every one was judged", () => {
     const expected = expectedTargets(types, []);
     expect(expected).toHaveLength(8);
     expect(describeVerdict(judgeAll(expected, [...rows(true), bandwidth]), types)).toBe(
@@ -187,7 +187,7 @@ describe("rounds", () => {
     return { engines, log };
   }
 
-  it("run everything in turn, with the peer's other way to attend where it was fastest", async () => {
+  it("run everything in turn, with the peer's other attention setting at its fastest thread count", async () => {
     const { engines, log } = fakeEngines(
       { "flash 1": 5, "flash 2": 6, "plain 2": 4 },
       { "flash 1": 50, "flash 2": 60, "plain 2": 90 },
@@ -206,7 +206,7 @@ describe("rounds", () => {
     });
   });
 
-  it("try it at two thread counts where one was better for writing and the other for reading", async () => {
+  it("try it at two thread counts if one was better for decode and the other for prefill", async () => {
     const { engines } = fakeEngines(
       { "flash 1": 6, "flash 2": 5, "plain 1": 1, "plain 2": 1 },
       { "flash 1": 50, "flash 2": 60, "plain 1": 1, "plain 2": 1 },

@@ -63,7 +63,7 @@ afterAll(() => {
   console.log(`${seen.length} models compared exactly; the largest differences: ${words.join(", ")}`);
 });
 
-describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped where bench/peers is not installed)", () => {
+describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped if bench/peers is not installed)", () => {
   it.each([...TYPE_CASES, ...SHAPE_CASES])("exact: $name", async (randomCase) => {
     expect(await exactDistance(randomCase, randomTokens(randomCase.spec.seed, TOKENS))).toBeLessThan(EXACT);
   });

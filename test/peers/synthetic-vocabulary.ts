@@ -65,14 +65,14 @@ function randomText(dice: Dice): string {
 }
 
 export function syntheticSpm(dice: Dice): GgufEntry[] {
-  const pieces = Array.from({ length: 400 }, () => ({
+  const words = Array.from({ length: 400 }, () => ({
     text: randomText(dice),
     type: TYPES.normal,
     score: -dice.below(40),
   }));
   const bytes = Array.from({ length: 256 }, (_, byte) => byteToken(byte));
   return [
-    ...vocabularyEntries(withoutRepeats([...SPECIALS, ...bytes, ...pieces])),
+    ...vocabularyEntries(withoutRepeats([...SPECIALS, ...bytes, ...words])),
     str("tokenizer.ggml.model", "llama"),
     bool("tokenizer.ggml.add_space_prefix", dice.below(2) === 0),
     bool("tokenizer.ggml.add_eos_token", dice.below(2) === 0),

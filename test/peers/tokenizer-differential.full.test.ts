@@ -1,5 +1,5 @@
-// Our tokenizer beside llama.cpp's own, on text and vocabularies that nobody chose: every pre-tokenizer name, every
-// vocabulary at hand, and random vocabularies. A difference prints the seed of its text.
+// Our tokenizer beside llama.cpp's own, on random text and vocabularies: every pre-tokenizer name, every
+// installed vocabulary, and random vocabularies. A difference prints the seed of its text.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -11,7 +11,7 @@ export async function widenFile(from: string, to: string): Promise<void> {
   for (const tensor of file.tensors.values()) {
     const bytes = new Uint8Array(tensor.sizeBytes);
     await file.readTensor(tensor, bytes);
-    const elements = tensor.shape.reduce((product, dimension) => product * dimension, 1);
+    const elements = tensor.shape.reduce((count, dimension) => count * dimension, 1);
     const data = encodeTensor("F32", decodeTensor(tensor.layout.name as SupportedTypeName, bytes, elements));
     tensors.push({ name: tensor.name, type: "F32", shape: tensor.shape, data });
   }

@@ -1,5 +1,5 @@
 // A program that uses the library, bundled by the real esbuild and run: with the package installed beside it everything is
-// found, without it each part that needs more than its code says what the bundler has to be told. See docs/bundlers.md.
+// found, without it each part that needs more than its code says how to configure the bundler. See docs/bundlers.md.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -113,31 +113,27 @@ describe("a bundle beside the installed package", () => {
 });
 
 describe("a bundle without the package", () => {
-  it.each(["cjs", "esm"] as const)(
-    "says what the bundler has to be told (%s)",
-    { timeout: 120_000 },
-    async (format) => {
-      const outcome = run(
-        await bundle(`alone/bundle.${format === "cjs" ? "cjs" : "mjs"}`, { format }),
-        folder.file("alone"),
-      );
-      // Exact and slow, with the true reason.
-      expect(outcome).toMatchObject({
-        text: true,
-        backend: "reference",
-        served: { code: "PACKAGE_BUNDLED" },
-        embedded: { code: "PACKAGE_BUNDLED" },
-      });
-      expect(outcome.stderr).toContain(
-        `the cpu backend cannot run here: a bundler has separated this code from the native addon; ${BUNDLER_ADVICE}`,
-      );
-      expect(outcome.served.message).toContain(BUNDLER_ADVICE);
-    },
-  );
+  it.each(["cjs", "esm"] as const)("says how to configure the bundler (%s)", { timeout: 120_000 }, async (format) => {
+    const outcome = run(
+      await bundle(`alone/bundle.${format === "cjs" ? "cjs" : "mjs"}`, { format }),
+      folder.file("alone"),
+    );
+    // Exact and slow, with the true reason.
+    expect(outcome).toMatchObject({
+      text: true,
+      backend: "reference",
+      served: { code: "PACKAGE_BUNDLED" },
+      embedded: { code: "PACKAGE_BUNDLED" },
+    });
+    expect(outcome.stderr).toContain(
+      `the cpu backend cannot run here: a bundler has separated this code from the native addon; ${BUNDLER_ADVICE}`,
+    );
+    expect(outcome.served.message).toContain(BUNDLER_ADVICE);
+  });
 });
 
-describe("where the package is", () => {
-  it("is told by its own package.json, whose version the code knows", () => {
+describe("the package's folder", () => {
+  it("is found by its package.json, whose version the code knows", () => {
     expect(PACKAGE_VERSION).toBe(packageJson.version);
     for (const here of ["src/package-files.ts", "dist/package-files.js", "build/src/package-files.js"]) {
       expect(findPackage(join(ROOT, here))).toEqual({ folder: ROOT.replace(/\/$/, ""), isBundled: false });

@@ -26,7 +26,7 @@ function tableUnder(page: string, heading: string): readonly (readonly string[])
 
 describe("docs/environment.md", () => {
   const NAME = /\bROCMFORGE_[A-Z0-9_]*[A-Z0-9]\b/g;
-  /** Names of the preprocessor, which nobody sets. */
+  /** Names of the preprocessor, which users do not set. */
   const COMPILE_TIME = /^ROCMFORGE_(?:HAS_|EMULATOR$|EMULATOR_FRAMES$)/;
 
   function namesIn(folder: string, isWanted: (name: string) => boolean): ReadonlySet<string> {
@@ -42,7 +42,7 @@ describe("docs/environment.md", () => {
   const inTests = namesIn("test", (name) => /\.(?:ts|cpp|h)$/.test(name));
   const listed = (heading: string): readonly string[] =>
     tableUnder("docs/environment.md", heading).map(([name]) => name.replaceAll("`", ""));
-  const [forAll, warnings, forWork] = ["For everybody", "Warnings", "For work on ROCmForge"].map(listed);
+  const [forAll, warnings, forWork] = ["Users", "Warnings", "Development of ROCmForge"].map(listed);
 
   it("finds names to compare", () => {
     expect([...inSource]).toContain("ROCMFORGE_KERNEL_CACHE");
@@ -59,7 +59,7 @@ describe("docs/environment.md", () => {
     expect([...inScripts, ...inTests].filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it("lists none that nobody looks at", () => {
+  it("lists no variable that no code reads", () => {
     expect([...forAll, ...warnings].filter((name) => !inSource.has(name) && !inScripts.has(name))).toEqual([]);
     expect(forWork.filter((name) => !inTests.has(name) && !inScripts.has(name))).toEqual([]);
   });

@@ -9,7 +9,7 @@ const ROW = /^\| `([A-Z0-9_]+)` \| (.+) \|$/gm;
 it("docs/errors.md lists every code with its sentence and no other", () => {
   const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const listed = [...page.matchAll(ROW)].map(([, code, sentence]) => [code, sentence]);
-  // When this fails: `node scripts/write-error-docs.mjs` writes the table anew.
+  // When this fails: `npm run docs` writes the table anew.
   expect(listed).toEqual(Object.entries(ERROR_CODES));
 });
 

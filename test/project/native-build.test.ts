@@ -125,7 +125,7 @@ describe("scripts/install-addon.mjs", () => {
     expect(calls()).toHaveLength(4);
   });
 
-  it("builds anew when told to, and when what is there does not load", () => {
+  it("rebuilds on request, and if the existing addon does not load", () => {
     install();
     expect(install(["--anew"]).status).toBe(0);
     write(ADDON, "for another machine");
@@ -265,7 +265,7 @@ const path = args[0] === "rcs" ? args[1] : args[args.indexOf("-o") + 1];
 if (args[0] !== "--version") import("node:fs").then(({ writeFileSync }) => writeFileSync(path, "#!/bin/sh\\n", { mode: 0o755 }));
 `;
 
-  it("removes from its cache what is of no more use, and leaves what others are writing", () => {
+  it("removes unused files from its cache, except those being written", () => {
     for (const name of ["g++", "ar"]) {
       write(join("bin", name), FAKE_TOOL);
       chmodSync(folder.file(join("bin", name)), 0o755);
@@ -309,7 +309,7 @@ describe("scripts/demo.mjs", () => {
     expect(run("demo.mjs").stderr).not.toContain("building");
   });
 
-  it("goes on without the addon, and does not try broken sources a second time", () => {
+  it("continues without the addon, and does not build broken sources a second time", () => {
     const env = { FAKE_GYP_FAILURE: "unit.cpp:1: error: broken" };
     expect(run("demo.mjs", [], env)).toMatchObject({
       status: 0,
@@ -321,7 +321,7 @@ describe("scripts/demo.mjs", () => {
     expect(run("demo.mjs").stderr).not.toContain("warning");
   });
 
-  it("tries again where tools were missing", () => {
+  it("tries again if tools were missing", () => {
     run("demo.mjs", [], { FAKE_GYP_FAILURE: "not found: make" });
     expect(run("demo.mjs").stderr).toMatch(/^rocmforge: building the native addon/);
   });

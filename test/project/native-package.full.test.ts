@@ -29,7 +29,7 @@ function doctor(program: string, ...args: string[]) {
 }
 
 describe.skipIf(missing !== undefined)(`the packed package${why}`, () => {
-  it("builds its addon on install, and on request where scripts were ignored or the package is global", () => {
+  it("builds its addon on install, and on request if scripts were ignored or the package is global", () => {
     using folder = new TemporaryFolder();
     const [{ filename }] = JSON.parse(npm(ROOT, "pack", "--json", "--pack-destination", folder.path)) as readonly {
       readonly filename: string;

@@ -99,4 +99,4 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   });
 });
 
-const MAX_ARCHITECTURE_BYTES = 16_000;
+const MAX_ARCHITECTURE_BYTES = 12_288;

@@ -199,7 +199,7 @@ describe("scripts/demo.mjs", () => {
 });
 
 describe("scripts/bench.mjs", () => {
-  it("lists what is there and rejects a name that is not", () => {
+  it("lists the benchmarks and rejects an unknown name", () => {
     write(
       "bench/open.ts",
       "export async function run(args: readonly string[]): Promise<number> {\n  return args.length;\n}\n",

@@ -420,7 +420,7 @@ test("names the rule that a list of stop strings breaks", async () => {
   expect(problems).toEqual([
     "[stop] expected at most 16 elements, found more",
     "[stop[1]] expected at least 1 characters, found less",
-    "[stop] expected text, or a list of texts, none of them empty",
+    "[stop] expected a string, or a list of non-empty strings",
   ]);
 });
 

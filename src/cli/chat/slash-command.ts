@@ -2,7 +2,7 @@
 
 import { OptionError } from "../../errors.js";
 import { didYouMean } from "../../nearest.js";
-import { quoted } from "../format.js";
+import { quotedForTerminal } from "../format.js";
 import { terminalWidth, wrapDefinitions, wrapText } from "../wrap.js";
 
 interface CommandRow {
@@ -56,7 +56,7 @@ export function parseCommand(text: string): SlashCommand {
   const row: CommandRow = COMMANDS[name];
   const trimmed = argument.trim();
   if (row.argument === undefined && trimmed !== "")
-    throw wrongArgument(name, "nothing after it", quoted(trimmed, MAX_SHOWN_CHARACTERS));
+    throw wrongArgument(name, "nothing after it", quotedForTerminal(trimmed, MAX_SHOWN_CHARACTERS));
   if (row.argument !== undefined && row.isOptional !== true && trimmed === "")
     throw wrongArgument(name, `${row.argument} after it`, "nothing");
   return { name, argument: trimmed };
@@ -89,7 +89,7 @@ function unknownCommand(word: string): OptionError {
   const guess = didYouMean(word, Object.keys(COMMANDS), (name) => `/${name}`);
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[chat] there is no command ${quoted(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all, and a message that begins with a slash is written with two`,
+    `[chat] there is no command ${quotedForTerminal(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all, and a message that begins with a slash is written with two`,
     { details: { command: word } },
   );
 }

@@ -15,13 +15,13 @@ import type { OptionTable } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
-import { WRITING_OPTIONS } from "../writing-options.js";
+import { GENERATION_OPTIONS } from "../generation-options.js";
 
 const NAME = "chat";
 
 const OPTIONS = {
   system: { kind: "text", placeholder: "TEXT", description: "what the model is told before the conversation" },
-  ...WRITING_OPTIONS,
+  ...GENERATION_OPTIONS,
   trim: { kind: "flag", description: "forget the oldest turns without asking when the context is full" },
   ...SAMPLING_OPTIONS,
   ...MODEL_OPTIONS,

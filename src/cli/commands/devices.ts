@@ -1,5 +1,5 @@
-// `rocmforge devices`: the GPUs that are there, with driver and compiler, which one would be taken, and for what cannot be
-// used the reason and the remedy. Status 0 also where there is none: the question was answered.
+// `rocmforge devices`: the GPUs with driver and compiler, which one would be used, and for each that cannot be used the
+// reason and the remedy. The status is 0 even if there is no GPU: the question was answered.
 
 import { type DriverReport, detectDevices } from "../../backends/registry.js";
 import { defineCommand } from "../command.js";
@@ -15,13 +15,13 @@ const OPTIONS = {
 
 export const devices = defineCommand({
   name: "devices",
-  summary: "lists the GPUs that are there, and why one cannot be used",
+  summary: "lists the GPUs, and why one cannot be used",
   about: ["--device takes a device's number, or a part of its name that no other device has."],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "what there is", line: "rocmforge devices" },
-    { what: "the same for programs", line: "rocmforge devices --json" },
+    { what: "all GPUs", line: "rocmforge devices" },
+    { what: "the same as JSON", line: "rocmforge devices --json" },
   ],
   async run(values, _positionals, { output }) {
     const reports = (await detectDevices()).map(inOurWords);

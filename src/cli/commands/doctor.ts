@@ -1,5 +1,5 @@
-// `rocmforge doctor`: what this machine and this install can do, what is missing and how to get it; builds the addon.
-// Status 0 when `auto` computes natively; 1 when only the reference backend is left or a build has failed.
+// `rocmforge doctor`: what this machine and this installation can do, what is missing and how to get it; builds the
+// addon. Status 0 if `auto` chooses a native backend, 1 if only the reference backend is left or a build has failed.
 
 import { fileURLToPath } from "node:url";
 import { hostMemory } from "../../backends/host-memory.js";
@@ -15,11 +15,11 @@ import type { OptionTable } from "../option-table.js";
 import { inCommandLineWords, messageFor } from "../option-words.js";
 
 const NAME = "doctor";
-/** Exact and slow: what is left when nothing native runs. */
-const LAST_RESORT = "reference";
+/** The backend that always works: exact and slow. */
+const FALLBACK_BACKEND = "reference";
 
 const OPTIONS = {
-  build: { kind: "flag", description: "build the native addon anew first" },
+  build: { kind: "flag", description: "rebuild the native addon first" },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
@@ -30,21 +30,21 @@ interface Health {
   readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
   readonly mapping: { readonly available: boolean; readonly reason?: string };
   readonly backends: readonly BackendReport[];
-  /** Why the backends could not be asked: a setting that is impossible here. */
+  /** Why the backends could not be probed: a setting that is invalid here. */
   readonly problem?: string;
-  /** The backend that `auto` takes. */
+  /** The backend that `auto` chooses. */
   readonly auto?: string;
-  /** The one that refuses it, where it takes none. */
+  /** If `auto` chooses none, the backend that failed. */
   readonly autoStopsAt?: string;
-  /** How `--build` ended, where it was asked for. */
+  /** The result of `--build`, if it was given. */
   readonly build?: { readonly built: boolean; readonly reason?: string };
 }
 
 export const doctor = defineCommand({
   name: NAME,
-  summary: "says what can run here, what is missing, and builds the native addon",
+  summary: "reports what can run on this machine and what is missing, and builds the native addon",
   about: [
-    "Status 0 when --backend auto computes natively, 1 when only the reference backend is left.",
+    "Status 0 if --backend auto chooses a native backend, 1 if only the reference backend is left.",
     "--build needs Python 3, make and a C++17 compiler (on Debian: apt-get install python3 make g++).",
   ],
   positionals: [],
@@ -52,12 +52,12 @@ export const doctor = defineCommand({
   examples: [
     { what: "what runs on this machine, and why the rest does not", line: "rocmforge doctor" },
     {
-      what: "after an install with --ignore-scripts, or when a compiler has come since",
+      what: "after an install with --ignore-scripts, or after installing a compiler",
       line: "rocmforge doctor --build",
     },
   ],
   async run(values, _positionals, { output }) {
-    // Before anything is loaded: a process keeps the addon that it has loaded first.
+    // Before anything is loaded: a process keeps the addon that it loaded first.
     const failure = values.build ? await buildAddon() : undefined;
     const health = {
       ...(await examine()),
@@ -65,7 +65,7 @@ export const doctor = defineCommand({
     };
     if (values.json) await output.writeJson(health);
     else await output.write(describe(health));
-    return failure === undefined && health.auto !== undefined && health.auto !== LAST_RESORT ? 0 : 1;
+    return failure === undefined && health.auto !== undefined && health.auto !== FALLBACK_BACKEND ? 0 : 1;
   },
 });
 
@@ -87,7 +87,7 @@ async function examine(): Promise<Health> {
   }
 }
 
-/** Maps a file that is always there. */
+/** Maps a file that always exists, to test whether mapping works. */
 async function examineMapping(): Promise<Health["mapping"]> {
   using source = ByteSource.open(fileURLToPath(new URL("../../../package.json", import.meta.url)));
   const mapped = await MappedFile.map(source);
@@ -120,9 +120,9 @@ function describe({ node, platform, memory, mapping, backends, problem, build, .
 
 function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsAt">): string {
   if (autoStopsAt !== undefined)
-    return `--backend auto takes ${autoStopsAt} and is refused until that is mended; others can be asked for by name`;
-  if (auto === undefined) return "no backend can be used until this is mended";
-  return `--backend auto takes ${auto}${auto === LAST_RESORT ? ": exact but slow, for want of the others" : ""}`;
+    return `--backend auto chooses ${autoStopsAt} and fails until that is fixed; other backends can be chosen by name`;
+  if (auto === undefined) return "no backend can be used until this is fixed";
+  return `--backend auto chooses ${auto}${auto === FALLBACK_BACKEND ? ": exact but slow, because no other backend is available" : ""}`;
 }
 
 function describeBackend({ name, summary, unavailable, diagnostics = {} }: BackendReport): string[] {

@@ -10,7 +10,7 @@ import { type OptionTable, type OptionValues, wrongValue } from "../option-table
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { readText } from "../text-input.js";
-import { WRITING_OPTIONS } from "../writing-options.js";
+import { GENERATION_OPTIONS } from "../generation-options.js";
 
 const NAME = "generate";
 
@@ -25,7 +25,7 @@ const OPTIONS = {
     placeholder: "FILE",
     description: "take the prompt from a file, - for stdin; a line break at its end is left out",
   },
-  ...WRITING_OPTIONS,
+  ...GENERATION_OPTIONS,
   "ignore-eos": { kind: "flag", description: "go on where the model would end" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens in the prompt as text" },
   "no-echo": { kind: "flag", description: "print the continuation without the prompt" },

@@ -1,4 +1,4 @@
-// `rocmforge inspect`: everything a model file says about itself, and how its bytes are spent. Loads no tensor.
+// `rocmforge inspect`: everything a model file says about itself, and how its bytes are distributed. Loads no tensor.
 
 import type { LayerSpec } from "../../architectures/layer.js";
 import { GgufFile } from "../../gguf/file.js";
@@ -13,7 +13,7 @@ import {
   formatShare,
   formatTable,
   printable,
-  quoted,
+  quotedForTerminal,
   wordsOf,
 } from "../format.js";
 import { expandHome } from "../home-path.js";
@@ -26,20 +26,20 @@ const BAR_WIDTH = 40;
 const SHOWN_CHARACTERS = 60;
 
 const OPTIONS = {
-  json: { kind: "flag", description: "print one JSON object; long arrays are given by their length" },
+  json: { kind: "flag", description: "print one JSON object; long arrays are replaced by their length" },
   ...MODEL_OPTION,
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
 export const inspect = defineCommand({
   name: NAME,
-  summary: "shows what is in a model file",
-  about: ["Works for every well-formed GGUF file, also for those whose architecture or types cannot be run here."],
+  summary: "shows the contents of a model file",
+  about: ["Works for every well-formed GGUF file, even if its architecture or types are not supported."],
   positionals: ["FILE"],
   options: OPTIONS,
   examples: [
     { what: "hyper-parameters, tensors and where the bytes go", line: "rocmforge inspect model.gguf" },
-    { what: "the same as data", line: "rocmforge inspect model.gguf --json" },
+    { what: "the same as JSON", line: "rocmforge inspect model.gguf --json" },
   ],
   async run(values, [path], { output }) {
     if (path !== undefined && values.model !== undefined)
@@ -70,7 +70,7 @@ function describe(inspection: Inspection): string {
     `metadata (${countOf(Object.keys(inspection.metadata).length, "key")})`,
     formatTable(Object.entries(inspection.metadata).map(([key, value]) => [printable(key), formatValue(value)])),
     "",
-    `bytes by what they are for (${formatBytes(sizeBytes)})`,
+    `bytes by purpose (${formatBytes(sizeBytes)})`,
     formatShares(inspection.bytesByRole),
     ...(tensors.length === 0 ? [] : describeTensors(inspection)),
     "",
@@ -108,7 +108,7 @@ function describeLayerSpecs(layers: readonly LayerSpec[]): string[] {
   ]);
 }
 
-/** Groups such as the rope's are written out: "rope scaling factor". */
+/** Rows of hyper-parameters; the names of groups are prefixed: "rope scaling factor". */
 function parameterRows(prefix: string, parameters: object): string[][] {
   return Object.entries(parameters).flatMap(([key, value]: [string, unknown]) => {
     const name = `${prefix}${wordsOf(key)}`;
@@ -127,7 +127,7 @@ function describeTokenizer({ tokenizer }: Inspection): string[] {
     ...(merges === 0 ? [] : [["merges", formatCount(merges)]]),
     ...specialTokens.map(({ role, id, text }) => [
       `${printable(role)} token`,
-      `${id}  ${text === undefined ? "outside the vocabulary" : quoted(text, SHOWN_CHARACTERS)}`,
+      `${id}  ${text === undefined ? "outside the vocabulary" : quotedForTerminal(text, SHOWN_CHARACTERS)}`,
     ]),
   ];
   return ["", "tokenizer", formatTable(rows)];
@@ -164,7 +164,7 @@ function formatShares(shares: readonly ByteShare[]): string {
 }
 
 function formatValue(value: ShownValue): string {
-  if (typeof value === "string") return quoted(value, SHOWN_CHARACTERS);
+  if (typeof value === "string") return quotedForTerminal(value, SHOWN_CHARACTERS);
   if (typeof value === "number") return formatNumber(value);
   if (typeof value === "boolean") return String(value);
   if ("elementType" in value)
@@ -172,7 +172,7 @@ function formatValue(value: ShownValue): string {
   return `[${value.map(formatValue).join(", ")}]`;
 }
 
-/** Stored as 32 bits, 1e-5 reads back as 0.000009999999747378752. */
+/** Rounds to single precision: 1e-5 stored in 32 bits reads as 0.000009999999747378752. */
 function formatNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(7)));
 }

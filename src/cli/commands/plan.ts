@@ -1,4 +1,4 @@
-// `rocmforge plan`: what a model would do and take on a backend: layers, operations, memory. Loads no tensor.
+// `rocmforge plan`: what a model would run and allocate on a backend: layers, operations, memory. Loads no tensor.
 
 import { createBackend } from "../../backends/registry.js";
 import { openPlan } from "../../engine/open-plan.js";
@@ -20,16 +20,14 @@ const OPTIONS = {
 
 export const plan = defineCommand({
   name: "plan",
-  summary: "shows how a model would run and what memory it would take",
-  about: [
-    "Layers that do the same are shown once. Nothing is loaded, so a model larger than the memory can be looked at.",
-  ],
+  summary: "shows how a model would run and how much memory it would need",
+  about: ["Equal layers are shown once. No tensor is loaded, so the model may be larger than the memory."],
   positionals: [],
   options: OPTIONS,
   examples: [
     { what: "layers, operations and memory", line: "rocmforge plan -m model.gguf" },
-    { what: "what a longer context would take, as data", line: "rocmforge plan -m model.gguf --ctx 32768 --json" },
-    { what: "the program as the backends get it", line: "rocmforge plan -m model.gguf --dump" },
+    { what: "the memory of a longer context, as JSON", line: "rocmforge plan -m model.gguf --ctx 32768 --json" },
+    { what: "the program that the backends compile", line: "rocmforge plan -m model.gguf --dump" },
   ],
   async run(values, _positionals, { output }) {
     await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));

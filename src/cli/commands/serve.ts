@@ -1,6 +1,7 @@
-// `rocmforge serve`: models behind an OpenAI-compatible server, until a signal ends it.
+// `rocmforge serve`: serves models over HTTP with OpenAI-compatible endpoints, until a signal stops it.
 
 import { isatty } from "node:tty";
+import { DEFAULT_QUEUED, DEFAULT_SEQUENCES } from "../../engine/serving-options.js";
 import { serve as startServing, type ServeOptions } from "../../server/index.js";
 import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../log/standard-streams.js";
 import { defineCommand } from "../command.js";
@@ -17,20 +18,17 @@ const NAME = "serve";
 const MS_PER_SECOND = 1000;
 const MS_PER_MINUTE = 60_000;
 const DEFAULT_DRAIN_SECONDS = 30;
-/** For the last lines to be read, once the server has stopped. */
+/** How long the process waits for the last log lines to be read after the server has stopped. */
 const LAST_LINES_MS = 500;
 const LARGEST_COUNT = 2 ** 31 - 1;
-/** Longer ones do not fit a timer. */
+/** The longest idle time: longer ones do not fit a timer. */
 const LONGEST_IDLE_MINUTES = 10_000;
 const LONGEST_DRAIN_SECONDS = 86_400;
 
 const SERVER = "server";
 const LIMITS = "limit";
 
-/** As the engine has them, so that the help text can say so. */
-const DEFAULT_CONCURRENT = 64;
-const DEFAULT_QUEUE = 256;
-/** For questions that wait for no model, such as /health. */
+/** Connections for requests that need no model, such as /health. */
 const SPARE_CONNECTIONS = 768;
 
 const OPTIONS = {
@@ -38,36 +36,36 @@ const OPTIONS = {
     kind: "text",
     placeholder: "ADDRESS",
     section: SERVER,
-    description: "where to listen; 0.0.0.0 is all networks of this machine",
-    fallback: "127.0.0.1, for this machine alone",
+    description: "address to listen on; 0.0.0.0 is all network interfaces",
+    fallback: "127.0.0.1, localhost only",
   },
   port: {
     kind: "count",
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: 65_535 },
-    description: "0 takes any that is free",
+    description: "port to listen on; 0 chooses a free one",
     fallback: 8080,
   },
   "api-key-file": {
     kind: "path",
     placeholder: "FILE",
     section: SERVER,
-    description: `keys that clients need, one in a line; ${API_KEYS_VARIABLE} may have some too`,
+    description: `API keys that clients need, one per line; ${API_KEYS_VARIABLE} may contain more`,
   },
   cors: {
     kind: "list",
     placeholder: "ORIGIN",
     section: SERVER,
-    description: "web pages that may read answers; * is all of them (repeatable)",
+    description: "CORS: origin of web pages that may read responses; * is all (repeatable)",
     fallback: "none",
   },
   "allowed-host": {
     kind: "list",
     placeholder: "NAME",
     section: SERVER,
-    description: "a name that requests may be addressed to (repeatable)",
-    fallback: "this machine's own when it serves itself alone, else any",
+    description: "host name that requests may use (repeatable)",
+    fallback: "this machine's own names on localhost, else any",
   },
   strict: {
     kind: "flag",
@@ -79,21 +77,21 @@ const OPTIONS = {
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: LONGEST_IDLE_MINUTES, above: true },
-    description: "unload a model that nobody used for so long",
+    description: "unload a model after this time without requests",
     fallback: "never",
   },
   "no-warm-up": {
     kind: "flag",
     section: SERVER,
     description:
-      "be ready as soon as the first model is loaded; first requests then wait for kernels, library plans and graphs",
+      "be ready as soon as the first model is loaded; the first requests then wait for kernels, BLAS plans and graphs",
   },
   "drain-seconds": {
     kind: "number",
     placeholder: "NUMBER",
     section: SERVER,
     range: { from: 0, to: LONGEST_DRAIN_SECONDS },
-    description: "how long requests under way may take once it is asked to stop",
+    description: "how long in-flight requests may take after SIGTERM",
     fallback: DEFAULT_DRAIN_SECONDS,
   },
   "log-level": {
@@ -105,11 +103,11 @@ const OPTIONS = {
     fallback: "info",
   },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
-  "max-concurrent": limit("COUNT", "sequences that a model computes at once", DEFAULT_CONCURRENT),
-  "max-queue": limit("COUNT", "requests that may wait for a model; more are refused", DEFAULT_QUEUE),
-  "max-body": limit("BYTES", "of a request", "8 MiB"),
-  "max-receiving": limit("BYTES", "of all requests that arrive at once; more are refused", "256 MiB"),
-  "max-prompt-tokens": limit("TOKENS", "of a prompt", "the context"),
+  "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_SEQUENCES),
+  "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUED),
+  "max-body": limit("BYTES", "size of a request body", "8 MiB"),
+  "max-receiving": limit("BYTES", "size of all request bodies that are being received; more are refused", "256 MiB"),
+  "max-prompt-tokens": limit("TOKENS", "length of a prompt", "the context length"),
   "max-stored": {
     ...limit("COUNT", "responses of /v1/responses stored for later requests; 0 stores none", 1024),
     range: { from: 0, to: LARGEST_COUNT },
@@ -128,18 +126,18 @@ type Values = OptionValues<typeof OPTIONS>;
 
 export const serve = defineCommand({
   name: NAME,
-  summary: "serves models over HTTP, as OpenAI's API does",
+  summary: "serves models over HTTP with OpenAI-compatible endpoints",
   about: [
     "Clients of OpenAI's and Anthropic's APIs work unchanged: /v1/chat/completions, /v1/completions, /v1/embeddings,",
-    "/v1/responses, /v1/messages; /openapi.json describes everything. Many requests are answered at once. SIGTERM and",
-    "Ctrl-C let what is under way end and refuse what is new; the second ends it at once.",
+    "/v1/responses, /v1/messages; /openapi.json describes everything. Concurrent requests are batched. The first SIGTERM or",
+    "Ctrl-C refuses new requests and waits for in-flight ones; the second exits at once.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "a model for this machine", line: "rocmforge serve -m model.gguf" },
+    { what: "a model on localhost", line: "rocmforge serve -m model.gguf" },
     {
-      what: "two models under other names, for the network, with keys",
+      what: "two models under other names, on all interfaces, with API keys",
       line: "rocmforge serve -m small=a.gguf -m large=b.gguf --host 0.0.0.0 --api-key-file keys.txt",
     },
   ],
@@ -148,7 +146,7 @@ export const serve = defineCommand({
       return await serveUntilStopped(values);
     } finally {
       await flushStandardLogs(LAST_LINES_MS);
-      // An unread pipe must not keep the process of a server that has stopped.
+      // An unread pipe must not keep the process alive after the server has stopped.
       setTimeout(() => process.exit(), LAST_LINES_MS).unref();
     }
   },
@@ -176,18 +174,18 @@ async function serveUntilStopped(values: Values): Promise<number> {
     return 0;
   }
   if (server.isOpenToAll)
-    say(`everybody who reaches ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} asks for a key`);
-  // One that is to stop before it is ready has nothing to greet with.
+    say(`everyone who can reach ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} requires a key`);
+  // If the server was interrupted before it was ready, it prints no greeting.
   if (!interrupt.signal.aborted)
     standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
   await aborted(interrupt.signal);
   const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
-  say(`stopping; what is under way may take ${formatDuration(drainMs)}`);
+  say(`stopping; in-flight requests have ${formatDuration(drainMs)} to finish`);
   await server.stop(drainMs);
   return 0;
 }
 
-/** Node itself writes them to standard error in a way that blocks. */
+/** Redirects Node's warnings, which it would write to standard error in a way that blocks. */
 function redirectWarnings(say: (text: string) => void): void {
   if (process.listenerCount("warning") === 0) return;
   process.removeAllListeners("warning").on("warning", ({ name, message }) => say(printable(`${name}: ${message}`)));
@@ -208,7 +206,7 @@ function limit<const Placeholder extends string>(
   } as const;
 }
 
-/** What was given; what was not given stays away. */
+/** The options that were given; the others are left out. */
 function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<ServeOptions, "models"> {
   const { "idle-minutes": idleMinutes, "max-concurrent": sequences, "max-queue": queue } = values;
   return {
@@ -225,7 +223,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
     corsOrigins: values.cors,
     ...(values["allowed-host"].length === 0 ? {} : { allowedHosts: values["allowed-host"] }),
     strict: values.strict,
-    // The server knows which there are.
+    // The server checks whether the level exists.
     ...(values["log-level"] === undefined
       ? {}
       : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
@@ -242,8 +240,8 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
     "max-prompt-tokens": promptTokens,
     "max-stored": storedResponses,
   } = values;
-  // Whoever computes or waits in a model was let in first.
-  const requests = (values["max-concurrent"] ?? DEFAULT_CONCURRENT) + (values["max-queue"] ?? DEFAULT_QUEUE);
+  // Requests that run or wait in the queue are admitted first.
+  const requests = (values["max-concurrent"] ?? DEFAULT_SEQUENCES) + (values["max-queue"] ?? DEFAULT_QUEUED);
   return {
     concurrentRequests: Math.min(requests, LARGEST_COUNT),
     connections: Math.min(requests + SPARE_CONNECTIONS, LARGEST_COUNT),
@@ -254,7 +252,7 @@ function serverLimits(values: Values): NonNullable<ServeOptions["limits"]> {
   };
 }
 
-/** Undefined where the signal came first. */
+/** The result, or undefined if the signal came first. */
 async function unlessInterrupted(
   starting: ReturnType<typeof startServing>,
   signal: AbortSignal,

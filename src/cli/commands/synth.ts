@@ -1,4 +1,4 @@
-// `rocmforge synth`: writes a model with a real model's shape and random weights, to measure with.
+// `rocmforge synth`: writes a model with the shape of a real one and random weights, for benchmarks.
 
 import { stat } from "node:fs/promises";
 import { writeGguf } from "../../gguf/writer.js";
@@ -20,7 +20,7 @@ const DEFAULT_SEED = 1;
 const MAX_LAYERS = 256;
 
 const OPTIONS = {
-  shape: { kind: "text", placeholder: "NAME", description: `whose shape: ${SHAPE_NAMES.join(", ")}` },
+  shape: { kind: "text", placeholder: "NAME", description: `the model whose shape to use: ${SHAPE_NAMES.join(", ")}` },
   type: {
     kind: "text",
     placeholder: "TYPE",
@@ -31,7 +31,7 @@ const OPTIONS = {
     kind: "path",
     short: "o",
     placeholder: "FILE",
-    description: "the file to write; one that is there is replaced",
+    description: "the file to write; an existing file is replaced",
   },
   seed: {
     kind: "count",
@@ -44,7 +44,7 @@ const OPTIONS = {
     kind: "count",
     placeholder: "COUNT",
     range: { from: 1, to: MAX_LAYERS },
-    description: "another number of layers than the real model has",
+    description: "number of layers, if not the real model's",
   },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
@@ -52,20 +52,20 @@ const OPTIONS = {
 
 export const synth = defineCommand({
   name: NAME,
-  summary: "writes a model of a real shape with random weights",
+  summary: "writes a model with a real model's shape and random weights",
   about: [
-    "For benchmarks: it takes the memory and the time of the real model and writes nonsense. The vocabulary is made up.",
+    "For benchmarks: it needs the memory and the time of the real model and writes nonsense. The vocabulary is synthetic.",
     `Types: ${MIX_NAMES.join(", ")}.`,
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
     {
-      what: "what a download of Llama-3.2-1B in Q4_K_M weighs",
+      what: "a file of the size of Llama-3.2-1B in Q4_K_M",
       line: "rocmforge synth --shape llama3-1b --type Q4_K_M --out llama3-1b.gguf",
     },
     {
-      what: "two layers of a large one",
+      what: "two layers of a large model",
       line: "rocmforge synth --shape llama3-8b --type Q8_0 --layers 2 --out part.gguf",
     },
   ],

@@ -1,4 +1,4 @@
-// `rocmforge tokenize`: the tokens of a text, as ids and as what they stand for. Needs a vocabulary, no tensors.
+// `rocmforge tokenize`: the tokens of a text, as ids and as text. Needs a vocabulary, but no tensors.
 
 import { loadTokenizer, type Tokenizer } from "../../index.js";
 import { defineCommand } from "../command.js";
@@ -10,9 +10,9 @@ import { Progress } from "../progress.js";
 import { readText } from "../text-input.js";
 
 const NAME = "tokenize";
-/** Written at once: a long text has more tokens than one string can show. */
+/** Tokens printed at once: a long text has more tokens than one string can hold. */
 const CHUNK_TOKENS = 8192;
-/** May take a second or more, and encoding is one call that nothing can interrupt with news. */
+/** A text of this length may take a second or more, and encoding is one call that cannot report progress. */
 const LONG_TEXT_CHARACTERS = 2_000_000;
 
 const OPTIONS = {
@@ -21,7 +21,7 @@ const OPTIONS = {
     kind: "path",
     short: "f",
     placeholder: "FILE",
-    description: "take the text from a file, - for stdin; every byte of it counts",
+    description: "read the text from a file, - for stdin, without trimming it",
   },
   "no-special": { kind: "flag", description: "add no BOS or EOS" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens as text" },
@@ -33,13 +33,13 @@ const OPTIONS = {
 export const tokenize = defineCommand({
   name: NAME,
   summary: "splits a text into tokens",
-  about: ["Bytes that are no whole character on their own are shown as <0x…>."],
+  about: ["Bytes of an incomplete character are shown as <0x…>."],
   positionals: [],
   options: OPTIONS,
   examples: [
     { what: "ids and pieces of a text", line: 'rocmforge tokenize -p "Once upon a time"' },
     {
-      what: "a file, as data, without BOS and EOS",
+      what: "a file, as JSON, without BOS and EOS",
       line: "rocmforge tokenize -m model.gguf --file text.txt --no-special --json",
     },
   ],

@@ -16,18 +16,18 @@ describe("API keys", () => {
     ]);
   });
 
-  it.each(["", " ", " ,, "])("are missed where the environment should have them: %j", async (text) => {
+  it.each(["", " ", " ,, "])("are required if the environment variable is set: %j", async (text) => {
     await expect(readApiKeys("serve", undefined, { ROCMFORGE_API_KEYS: text })).rejects.toMatchObject({
       code: "OPTION_VALUE",
       message: expect.stringMatching(/^\[serve\] ROCMFORGE_API_KEYS: expected keys .*, found none$/),
     });
   });
 
-  it("are missed where a file should have them", async () => {
+  it("are required if a file is given", async () => {
     using folder = new TemporaryFolder();
     writeFileSync(folder.file("keys"), "# none\n");
     await expect(readApiKeys("serve", folder.file("keys"), { ROCMFORGE_API_KEYS: "key-zero" })).rejects.toThrow(
-      /a file with a key in each line/,
+      /a file with one key per line/,
     );
     await expect(readApiKeys("serve", folder.file("none"), {})).rejects.toMatchObject({ code: "FILE_NOT_FOUND" });
   });

@@ -9,11 +9,11 @@ const MODELS: readonly ModelListing[] = [
 ];
 
 describe("the greeting", () => {
-  it("says where it listens and what is loaded", () => {
+  it("prints the address and the loaded models", () => {
     const text = greetingText({ url: "http://127.0.0.1:8080", models: MODELS, needsKey: false });
-    expect(text).toMatch(/^rocmforge listens on http:\/\/127\.0\.0\.1:8080\n/);
+    expect(text).toMatch(/^rocmforge is listening on http:\/\/127\.0\.0\.1:8080\n/);
     expect(text).toMatch(/^ {2}it's {3}loaded, context 4,096 tokens +\/m\/its\.gguf$/m);
-    expect(text).toMatch(/^ {2}other {2}loaded when it is asked for +\/m\/other\.gguf$/m);
+    expect(text).toMatch(/^ {2}other {2}loaded on first request +\/m\/other\.gguf$/m);
   });
 
   it("shows a request that a shell understands", () => {

@@ -1,15 +1,17 @@
-// What `serve` says once it listens: where, which models, and a request to try it with.
+// The text that `serve` prints once it listens: the address, the models, and a request to try.
 
 import type { ModelListing } from "../../engine/serving.js";
 import { countOf, formatTable, printable } from "../format.js";
 
+/** What the greeting mentions. */
 export interface Greeting {
-  /** As it was bound: `http://0.0.0.0:8080`. */
+  /** The URL as bound: `http://0.0.0.0:8080`. */
   readonly url: string;
   readonly models: readonly ModelListing[];
   readonly needsKey: boolean;
 }
 
+/** The greeting of a server that listens. */
 export function greetingText({ url, models, needsKey }: Greeting): string {
   const rows = models.map(({ name, path, state, contextTokens }) => [
     printable(name),
@@ -18,24 +20,24 @@ export function greetingText({ url, models, needsKey }: Greeting): string {
   ]);
   const name = models[0]?.name ?? "";
   return [
-    `rocmforge listens on ${url}`,
+    `rocmforge is listening on ${url}`,
     formatTable(rows),
     "",
     "try it:",
     `  curl ${reachable(url)}/v1/chat/completions ${needsKey ? '-H "Authorization: Bearer KEY" ' : ""}-H "Content-Type: application/json" \\`,
     `    -d ${shellText(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
     "",
-    "Ctrl-C ends it once the requests under way are answered, Ctrl-C again at once.",
+    "Ctrl-C stops it once the in-flight requests are finished, Ctrl-C again at once.",
     "",
   ].join("\n");
 }
 
 function stateText(state: ModelListing["state"], contextTokens: number | undefined): string {
-  if (state !== "loaded") return "loaded when it is asked for";
+  if (state !== "loaded") return "loaded on first request";
   return contextTokens === undefined ? "loaded" : `loaded, context ${countOf(contextTokens, "token")}`;
 }
 
-/** An address that stands for all of a machine's is none to send requests to. */
+/** Replaces an address that means all interfaces by one that requests can be sent to. */
 function reachable(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }

@@ -22,7 +22,7 @@ describe("the models of a server", () => {
     ]);
   });
 
-  it("has the embedded one where none is given", () => {
+  it("has the embedded one if none is given", () => {
     expect(listed()).toEqual([["embedded", "/opt/embedded.gguf"]]);
   });
 

@@ -1,17 +1,19 @@
-// Which models a server has, and what requests call them: FILE is called after the file, NAME=FILE as it says.
+// The models of a server and their names in requests: FILE is named after the file, NAME=FILE as given.
 
 import { modelName } from "../../model/model-name.js";
 import { expandHome } from "../home-path.js";
 import { wrongValue } from "../option-table.js";
 
+/** A model with the name that requests use. */
 export interface NamedModel {
   readonly name: string;
   readonly path: string;
 }
 
-/** What may stand before a `=`; anything else is a part of a path. */
+/** What may come before a `=`; anything else is part of a path. */
 const NAMED = /^(?<name>[A-Za-z0-9][\w.:/@+-]{0,127})=(?<path>.+)$/s;
 
+/** The models that the values of -m name. */
 export function modelList(command: string, values: readonly string[], fallback: string): readonly NamedModel[] {
   const models = (values.length === 0 ? [fallback] : values).map((value) => namedModel(command, value));
   for (const [index, { name, path }] of models.entries()) {

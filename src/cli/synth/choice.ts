@@ -1,8 +1,9 @@
-// A name that someone typed, as one of those there are. Case does not matter: the names are not words.
+// Matches a name that a user typed against a list, ignoring case.
 
 import { didYouMean } from "../../nearest.js";
 import { wrongValue } from "../option-table.js";
 
+/** The choice with this name, ignoring case; throws with the valid names otherwise. */
 export function chooseName<Choice extends string>(
   command: string,
   option: string,

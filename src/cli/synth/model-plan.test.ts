@@ -49,7 +49,7 @@ describe("mixes of types", () => {
     expect(fine("attn_q")).toEqual([]);
   });
 
-  it("makes the matrix that gives the logits finer, under whichever name it goes", () => {
+  it("gives the output matrix a finer type, tied or not", () => {
     expect(typesOf("llama3-1b", "Q4_0").get("token_embd.weight")).toBe("Q6_K");
     expect(typesOf("llama3-1b", "Q4_0").has("output.weight")).toBe(false);
     expect(typesOf("llama3-8b", "Q4_0").get("token_embd.weight")).toBe("Q4_0");
@@ -58,7 +58,7 @@ describe("mixes of types", () => {
     expect(typesOf("llama3-8b", "F16").get("output.weight")).toBe("F16");
   });
 
-  it("falls back to smaller blocks where rows are no whole number of large ones", () => {
+  it("falls back to smaller blocks if rows are not a whole number of large ones", () => {
     const types = typesOf("qwen2-0.5b", "Q4_K_M");
     expect([
       types.get("blk.5.attn_q.weight"),
@@ -79,14 +79,14 @@ describe("mixes of types", () => {
     }
   });
 
-  it("leaves rows that fit no block as they were converted", () => {
+  it("keeps rows that fit no block unquantized", () => {
     const place = { part: "attn_q" as MatrixPart, width: 40, layer: 0, layers: 1, queryGroup: 1, tied: false };
     expect(matrixType("Q4_K_M", place)).toBe("F16");
   });
 });
 
 const SMALL_VOCABULARY: ModelShape["vocabulary"] = {
-  kind: "pieces",
+  kind: "spm",
   size: 512,
   control: { 1: "<s>", 2: "</s>" },
   bos: 1,
@@ -124,7 +124,7 @@ describe("vocabularies", () => {
 });
 
 describe("rope divisors", () => {
-  it("are those of Llama 3.2: 1 where pairs turn fast, 32 where they turn slowly", () => {
+  it("are those of Llama 3.2: 1 for fast rotations, 32 for slow ones", () => {
     const divisors = ropeDivisors(SHAPES["llama3-1b"]);
     expect(divisors).toHaveLength(32);
     expect([divisors[0], divisors.at(-1)]).toEqual([1, 32]);

@@ -1,5 +1,5 @@
-// A synthetic model as a plan for the GGUF writer: metadata, vocabulary, and tensors whose bytes are made when their
-// turn comes, so that a model of any size needs memory for one chunk.
+// A synthetic model as a plan for the GGUF writer: metadata, vocabulary, and tensors whose bytes are generated as they
+// are written, so that a model of any size needs memory for one chunk.
 
 import { f32, type GgufEntry, str, u32 } from "../../gguf/entry.js";
 import type { GgufPlan, GgufWriterTensor } from "../../gguf/writer.js";
@@ -10,18 +10,20 @@ import { type ModelShape, ropeDivisors } from "./shape.js";
 import { fileTypeOf, type MatrixPart, matrixType, type MixName } from "./type-mix.js";
 import { vocabularyEntries } from "./vocabulary.js";
 
-/** As trained models have it: sums stay near the size of what goes in, so nothing overflows. */
+/** The size of weights in trained models: sums stay near the size of their inputs, so nothing overflows. */
 const WEIGHT_SIZE = 0.02;
 const BIAS_SIZE = 0.1;
 const QUANTIZATION_VERSION = 2;
 
+/** What of a synthetic model can be chosen. */
 export interface SynthOptions {
   readonly mix: MixName;
   readonly seed: number;
-  /** Called before each chunk of a tensor; what it throws ends the writing. */
+  /** Called before each chunk of a tensor; an exception ends the writing. */
   readonly beforeChunk?: () => void;
 }
 
+/** The plan of a synthetic model's file. */
 export function synthPlan(name: string, shape: ModelShape, options: SynthOptions): GgufPlan {
   return { metadata: metadataOf(name, shape, options.mix), tensors: tensorsOf(shape, options) };
 }
@@ -96,7 +98,7 @@ function tensorsOf(shape: ModelShape, { mix, seed, beforeChunk }: SynthOptions):
     matrix("ffn_down", feedForward, width, layer),
   ]);
   return [
-    ...(shape.ropeStretch === undefined ? [] : [vector("rope_freqs.weight", ropeDivisors(shape))]),
+    ...(shape.ropeScaling === undefined ? [] : [vector("rope_freqs.weight", ropeDivisors(shape))]),
     matrix("token_embd", width, vocabulary.size),
     ...blocks.flat(),
     norm("output_norm"),

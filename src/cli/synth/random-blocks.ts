@@ -1,5 +1,5 @@
 // Random weights of every supported type, as a stream of bounded chunks at about the speed of a disk. Blocks are random
-// bytes whose scales are set so that the decoded values have a wished-for size; plain floats come out of a table.
+// bytes whose scales are set so that the decoded values have the requested magnitude; plain floats come from a table.
 // The same seed gives the same bytes on every machine.
 
 import { type Cipher, createCipheriv, createHash } from "node:crypto";
@@ -11,15 +11,15 @@ import { RandomSource } from "../../sampler/rng.js";
 const CHUNK_BYTES = 2 ** 21;
 const BYTE_VALUES = 256;
 const BELL_VALUES = 0x10000;
-/** Enough blocks to measure the size of a type's values to a percent. */
+/** Enough blocks to measure the magnitude of a type's values to one percent. */
 const MEASURED_BLOCKS = 512;
-/** Scales differ from block to block by these factors. */
+/** Scales vary from block to block by these factors. */
 const LOWEST_FACTOR = 0.6;
 const HIGHEST_FACTOR = 1.4;
 
 type PlainType = "F32" | "F16" | "BF16";
 
-/** Bytes `from` to `to` of a block may not be anything: each is replaced by the entry of its value. */
+/** Bytes `from` to `to` of a block must have certain values: each is replaced by the table's entry for it. */
 interface Alphabet {
   readonly from: number;
   readonly to: number;
@@ -27,11 +27,11 @@ interface Alphabet {
 }
 
 interface BlockRecipe {
-  /** Where the half-precision scale stands. */
+  /** The offset of the half-precision scale. */
   readonly scaleAt?: number;
-  /** A second half follows the scale; that many times the scale it brings the mean to zero. */
+  /** A second half follows the scale: the scale times this ratio, which brings the mean to zero. */
   readonly minimumRatio?: number;
-  /** Every byte is made odd. */
+  /** Whether every byte is made odd. */
   readonly oddBytes?: boolean;
   readonly alphabet?: Alphabet;
   readonly secondAlphabet?: Alphabet;
@@ -42,7 +42,7 @@ const RECIPES: { readonly [Type in Exclude<SupportedTypeName, PlainType>]: Block
   Q4_1: { scaleAt: 0, minimumRatio: -7.5 },
   Q5_0: { scaleAt: 0 },
   Q5_1: { scaleAt: 0, minimumRatio: -15.5 },
-  // Quantisers never write -128, and fast kernels elsewhere rely on it; without the even numbers it cannot come up.
+  // Quantizers never write -128, and fast kernels of other engines rely on that; it cannot occur if all bytes are odd.
   Q8_0: { scaleAt: 0, oddBytes: true },
   Q2_K: { scaleAt: 80, minimumRatio: 1.5 },
   Q3_K: { scaleAt: 108 },
@@ -51,19 +51,19 @@ const RECIPES: { readonly [Type in Exclude<SupportedTypeName, PlainType>]: Block
   Q6_K: { scaleAt: 208 },
   IQ4_NL: { scaleAt: 0 },
   IQ4_XS: { scaleAt: 0 },
-  // Five base-3 digits are written as a fraction of 256, in the last four bytes only four of them.
+  // Five base-3 digits are stored as a fraction of 256; in the last four bytes, four digits.
   TQ1_0: {
     scaleAt: 52,
     alphabet: { from: 0, to: 48, bytes: () => byteTable((byte) => Math.ceil(((byte % 243) * 256) / 243)) },
     secondAlphabet: { from: 48, to: 52, bytes: () => byteTable((byte) => Math.ceil(((byte % 81) * 3 * 256) / 243)) },
   },
-  // Two bits a digit, whose fourth code stands for nothing.
+  // Two bits per digit; the fourth code is not used.
   TQ2_0: { scaleAt: 64, alphabet: { from: 0, to: 64, bytes: () => byteTable(fourDigits) } },
   MXFP4: { alphabet: { from: 0, to: 1, bytes: (size) => byteTable((byte) => powerScale(size) + (byte % 3) - 1) } },
   NVFP4: { alphabet: { from: 0, to: 4, bytes: (size) => byteTable((byte) => floatScale(size * factorOf(byte))) } },
 };
 
-/** Root mean square of a 4-bit float whose code is random. */
+/** The root mean square of a 4-bit float with a random code. */
 const FP4_SIZE = 2.926;
 
 function fourDigits(byte: number): number {
@@ -99,7 +99,7 @@ function factorOf(byte: number): number {
   return LOWEST_FACTOR + ((HIGHEST_FACTOR - LOWEST_FACTOR) * byte) / (BYTE_VALUES - 1);
 }
 
-/** Makes tensors one after the other; each continues the random bytes of the one before. */
+/** Generates tensors one after the other; each continues the random bytes of the one before. */
 export class RandomWeights {
   readonly #bytes: Cipher;
   readonly #zeros = Buffer.alloc(CHUNK_BYTES);
@@ -107,7 +107,7 @@ export class RandomWeights {
   readonly #unitSizes = new Map<SupportedTypeName, number>();
 
   constructor(seed: number) {
-    // A cipher's key stream is the fastest good randomness that Node has.
+    // A cipher's key stream is the fastest good random source in Node.
     const key = createHash("sha256").update(`weights ${seed}`).digest();
     this.#bytes = createCipheriv("aes-128-ctr", key.subarray(0, 16), key.subarray(16, 32));
     const source = new RandomSource(seed);
@@ -131,7 +131,7 @@ export class RandomWeights {
     }
   }
 
-  /** Every float is one of the table's, chosen by sixteen random bits. */
+  /** Every float is an entry of the table, chosen by sixteen random bits. */
   *#floats(elements: number, table: Uint16Array | Uint32Array): Generator<Uint8Array, void, undefined> {
     const width = table.BYTES_PER_ELEMENT;
     const chunkElements = CHUNK_BYTES / width;
@@ -152,11 +152,11 @@ export class RandomWeights {
 
   #random(sizeBytes: number): Buffer {
     const bytes = this.#bytes.update(this.#zeros.subarray(0, sizeBytes));
-    // Views of 16 bits need an even start, which a large buffer has and a pooled one may not have.
+    // Views of 16 bits need an even offset, which a large buffer has and a pooled one may not have.
     return bytes.byteOffset % 2 === 0 ? bytes : Buffer.from(bytes);
   }
 
-  /** What random blocks decode to under a scale of about 1, as the decoder itself says. */
+  /** The magnitude of random blocks with a scale of about 1, measured with the decoder. */
   #unitSize(type: SupportedTypeName): number {
     const known = this.#unitSizes.get(type);
     if (known !== undefined) return known;
@@ -205,13 +205,13 @@ class BlockShaper {
   }
 }
 
-// Loops over every element stand in functions of their own: inside a generator they are slower.
+// Loops over every element are in functions of their own: inside a generator they are slower.
 
 function lookUp(table: Uint16Array | Uint32Array, chosen: Uint16Array, out: Uint16Array | Uint32Array): void {
   for (let index = 0; index < chosen.length; index++) out[index] = table[chosen[index]];
 }
 
-/** Blocks of the types that ask for it have an even size. */
+/** Types that need this have blocks of an even size. */
 function makeOdd(bytes: Uint8Array): void {
   const pairs = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
   for (let index = 0; index < pairs.length; index++) pairs[index] |= 0x0101;

@@ -1,21 +1,23 @@
-// The shapes that synthetic models can have: the numbers of published models, from their own configuration files.
-// Weights are random, so a file of such a shape costs what the real model costs to run and says nothing sensible.
+// The shapes of synthetic models: the numbers of published models, from their own configuration files. Weights are
+// random, so a file of such a shape costs as much to run as the real model and writes nonsense.
 
+/** The kind and size of a vocabulary. */
 export interface VocabularyShape {
-  /** How text is cut: by pairs of byte-level tokens, or by SentencePiece. */
-  readonly kind: "pairs" | "pieces";
-  /** The pre-tokenizer's name in GGUF; pairs only. */
+  /** The tokenizer: byte-level BPE, or SentencePiece (`spm`). */
+  readonly kind: "bpe" | "spm";
+  /** The pre-tokenizer's name in GGUF; BPE only. */
   readonly pre?: string;
   readonly size: number;
-  /** Pairs only; a token may be made in more ways than one. */
+  /** The number of merges; BPE only. A token may have several merges. */
   readonly merges?: number;
-  /** Control tokens by id; they and what follows the last ordinary token are not made of letters. */
+  /** Control tokens by id; they and the ids after the last ordinary token are not words. */
   readonly control: Readonly<Record<number, string>>;
   readonly bos: number;
   readonly eos: number;
   readonly addsBos: boolean;
 }
 
+/** The hyper-parameters of a synthetic model. */
 export interface ModelShape {
   readonly title: string;
   readonly architecture: "llama" | "qwen2";
@@ -27,22 +29,22 @@ export interface ModelShape {
   readonly context: number;
   readonly normEpsilon: number;
   readonly ropeBase: number;
-  /** Llama 3's stretching of slow pairs, stored as one divisor a pair. */
-  readonly ropeStretch?: {
+  /** Llama 3's scaling of slow rope frequencies, stored as one divisor per pair. */
+  readonly ropeScaling?: {
     readonly factor: number;
     readonly low: number;
     readonly high: number;
     readonly original: number;
   };
-  /** The embedding table is the output matrix too. */
+  /** Whether the embedding table is also the output matrix. */
   readonly tied: boolean;
-  /** Query, key and value have biases. */
+  /** Whether query, key and value have biases. */
   readonly attentionBiases: boolean;
   readonly vocabulary: VocabularyShape;
 }
 
 const LLAMA3_VOCABULARY: VocabularyShape = {
-  kind: "pairs",
+  kind: "bpe",
   pre: "llama-bpe",
   size: 128_256,
   merges: 280_147,
@@ -58,8 +60,8 @@ const LLAMA3_VOCABULARY: VocabularyShape = {
   addsBos: true,
 };
 
-const SENTENCE_PIECES: VocabularyShape = {
-  kind: "pieces",
+const SENTENCE_PIECE_VOCABULARY: VocabularyShape = {
+  kind: "spm",
   size: 32_000,
   control: { 1: "<s>", 2: "</s>" },
   bos: 1,
@@ -67,6 +69,7 @@ const SENTENCE_PIECES: VocabularyShape = {
   addsBos: true,
 };
 
+/** The shapes of published models by name. */
 export const SHAPES = {
   "llama3-1b": {
     title: "Llama-3.2-1B",
@@ -79,7 +82,7 @@ export const SHAPES = {
     context: 131_072,
     normEpsilon: 1e-5,
     ropeBase: 500_000,
-    ropeStretch: { factor: 32, low: 1, high: 4, original: 8192 },
+    ropeScaling: { factor: 32, low: 1, high: 4, original: 8192 },
     tied: true,
     attentionBiases: false,
     vocabulary: LLAMA3_VOCABULARY,
@@ -113,7 +116,7 @@ export const SHAPES = {
     tied: true,
     attentionBiases: true,
     vocabulary: {
-      kind: "pairs",
+      kind: "bpe",
       pre: "qwen2",
       size: 151_936,
       merges: 151_387,
@@ -136,7 +139,7 @@ export const SHAPES = {
     ropeBase: 10_000,
     tied: false,
     attentionBiases: false,
-    vocabulary: SENTENCE_PIECES,
+    vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
   "mistral-7b": {
     title: "Mistral-7B",
@@ -151,20 +154,21 @@ export const SHAPES = {
     ropeBase: 10_000,
     tied: false,
     attentionBiases: false,
-    vocabulary: SENTENCE_PIECES,
+    vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
 } as const satisfies Readonly<Record<string, ModelShape>>;
 
+/** The names of the shapes. */
 export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
-/** One divisor a pair: 1 for pairs that turn fast, the factor for slow ones, and a smooth passage between. */
-export function ropeDivisors({ width, heads, ropeBase, ropeStretch }: ModelShape): number[] {
+/** One divisor per rope pair: 1 for fast rotations, the factor for slow ones, and a smooth transition between. */
+export function ropeDivisors({ width, heads, ropeBase, ropeScaling }: ModelShape): number[] {
   const pairs = width / heads / 2;
-  if (ropeStretch === undefined) return Array.from({ length: pairs }, () => 1);
-  const { factor, low, high, original } = ropeStretch;
+  if (ropeScaling === undefined) return Array.from({ length: pairs }, () => 1);
+  const { factor, low, high, original } = ropeScaling;
   return Array.from({ length: pairs }, (_, pair) => {
-    const turnTokens = 2 * Math.PI * ropeBase ** (pair / pairs);
-    const share = Math.min(1, Math.max(0, (original / turnTokens - low) / (high - low)));
+    const wavelengthTokens = 2 * Math.PI * ropeBase ** (pair / pairs);
+    const share = Math.min(1, Math.max(0, (original / wavelengthTokens - low) / (high - low)));
     return 1 / (share + (1 - share) / factor);
   });
 }

@@ -1,8 +1,9 @@
-// Which block type each matrix of a file has. The named mixes are those of llama.cpp's quantiser, so that a synthetic
-// file weighs what a downloaded one weighs: the rules are its own, for models without experts and without a calibration.
+// The block type of each matrix of a file. The named mixes are those of llama.cpp's quantizer, so that a synthetic file
+// has the size of a downloaded one: the rules are its own, for models without experts and without calibration.
 
 import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
 
+/** The role of a matrix in a model. */
 export type MatrixPart =
   | "token_embd"
   | "output"
@@ -14,43 +15,44 @@ export type MatrixPart =
   | "ffn_up"
   | "ffn_down";
 
-export interface MatrixPlace {
+/** The properties of a matrix that decide its type. */
+export interface MatrixRole {
   readonly part: MatrixPart;
   /** Elements of a row. */
   readonly width: number;
   readonly layer: number;
   readonly layers: number;
-  /** Query heads to one KV head. */
+  /** Query heads per KV head. */
   readonly queryGroup: number;
-  /** The embedding table is the output matrix too. */
+  /** Whether the embedding table is also the output matrix. */
   readonly tied: boolean;
 }
 
-type Rule = (place: MatrixPlace) => SupportedTypeName;
+type Rule = (place: MatrixRole) => SupportedTypeName;
 
 type PartTypes = { readonly [Part in MatrixPart]?: SupportedTypeName | Rule };
 
 interface TypeMix {
-  /** `general.file_type`; undefined where no number is known to be settled. */
+  /** `general.file_type`; undefined if no number is standardised. */
   readonly fileType?: number;
   readonly base: SupportedTypeName;
-  /** Of the output matrix, and of a table that serves as one; finer than the rest, by default Q6_K. */
+  /** The type of the output matrix, also if it is the embedding table; finer than the rest, by default Q6_K. */
   readonly output?: SupportedTypeName;
-  /** Parts that differ from `base`. */
+  /** Types of the matrices that differ from `base`. */
   readonly parts?: PartTypes;
 }
 
 /** The first and the last eighth of the layers, and every third between. */
-const moreBits = ({ layer, layers }: MatrixPlace): boolean => {
+const moreBits = ({ layer, layers }: MatrixRole): boolean => {
   const eighth = Math.floor(layers / 8);
   return layer < eighth || layer >= Math.floor((7 * layers) / 8) || (layer - eighth) % 3 === 2;
 };
 const finerWhere =
-  (isFine: (place: MatrixPlace) => boolean, fine: SupportedTypeName, base: SupportedTypeName): Rule =>
+  (isFine: (place: MatrixRole) => boolean, fine: SupportedTypeName, base: SupportedTypeName): Rule =>
   (place) =>
     isFine(place) ? fine : base;
-const firstEighth = ({ layer, layers }: MatrixPlace): boolean => layer < Math.floor(layers / 8);
-const wideGroups = ({ queryGroup }: MatrixPlace): boolean => queryGroup >= 4;
+const firstEighth = ({ layer, layers }: MatrixRole): boolean => layer < Math.floor(layers / 8);
+const wideGroups = ({ queryGroup }: MatrixRole): boolean => queryGroup >= 4;
 
 const medium = (base: SupportedTypeName): PartTypes => ({
   attn_v: finerWhere(moreBits, "Q6_K", base),
@@ -106,15 +108,19 @@ const MIXES = {
   NVFP4: { base: "NVFP4" },
 } as const satisfies Readonly<Record<string, TypeMix>>;
 
+/** The name of a mix of types. */
 export type MixName = keyof typeof MIXES;
 
+/** The names of all mixes. */
 export const MIX_NAMES = Object.keys(MIXES) as readonly MixName[];
 
+/** The value of `general.file_type` for a mix. */
 export function fileTypeOf(mix: MixName): number | undefined {
   return (MIXES[mix] as TypeMix).fileType;
 }
 
-export function matrixType(mix: MixName, place: MatrixPlace): SupportedTypeName {
+/** The type of a matrix in a mix. */
+export function matrixType(mix: MixName, place: MatrixRole): SupportedTypeName {
   const { base, output = "Q6_K", parts }: TypeMix = MIXES[mix];
   const isOutput = place.part === "output" || (place.part === "token_embd" && place.tied);
   const special = parts?.[place.part];
@@ -122,7 +128,7 @@ export function matrixType(mix: MixName, place: MatrixPlace): SupportedTypeName 
   return fitting(wanted, place.width);
 }
 
-/** What the quantiser takes for rows that are no whole number of blocks. */
+/** The type that the quantizer uses for rows that are not a whole number of blocks. */
 const SMALLER_BLOCKS: { readonly [Type in SupportedTypeName]?: SupportedTypeName } = {
   Q2_K: "IQ4_NL",
   Q3_K: "IQ4_NL",

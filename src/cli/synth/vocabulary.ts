@@ -1,5 +1,5 @@
-// A made-up vocabulary of the right size: every byte, then words of two to four letters in all combinations, each with
-// the pairs that it can be made of. Tokenizers load and use it like a real one; what they cut has no meaning.
+// A synthetic vocabulary of the right size: every byte, then words of two to four letters in all combinations, each
+// with its merges. Tokenizers load and use it like a real one; its tokens have no meaning.
 
 import { arr, bool, type GgufEntry, str, u32 } from "../../gguf/entry.js";
 import { SPELLING_OF_BYTE } from "../../tokenizer/byte-level.js";
@@ -11,14 +11,15 @@ const BYTES = 256;
 /** GGUF's token types. */
 const TYPE = { normal: 1, unknown: 2, control: 3, unused: 5, byte: 6 } as const;
 
-/** GGUF's names for the two. */
-const MODEL_NAME = { pairs: "gpt2", pieces: "llama" } as const;
+/** GGUF's names of the two tokenizer models. */
+const MODEL_NAME = { bpe: "gpt2", spm: "llama" } as const;
 
-/** How GPT-2's alphabet and SentencePiece write the space before a word. */
-const SPACE = { pairs: "\u0120", pieces: "\u2581" } as const;
+/** How GPT-2's alphabet and SentencePiece spell the space before a word. */
+const SPACE = { bpe: "\u0120", spm: "\u2581" } as const;
 
+/** The metadata entries of a synthetic vocabulary. */
 export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
-  const specific = shape.kind === "pairs" ? pairEntries(shape) : pieceEntries(shape);
+  const specific = shape.kind === "bpe" ? bpeEntries(shape) : spmEntries(shape);
   return [
     str("tokenizer.ggml.model", MODEL_NAME[shape.kind]),
     ...specific,
@@ -28,9 +29,9 @@ export function vocabularyEntries(shape: VocabularyShape): GgufEntry[] {
   ];
 }
 
-function pairEntries({ pre = "default", size, merges = 0, control }: VocabularyShape): GgufEntry[] {
+function bpeEntries({ pre = "default", size, merges = 0, control }: VocabularyShape): GgufEntry[] {
   const ordinary = Math.min(size, ...Object.keys(control).map(Number));
-  const words = makeWords(SPACE.pairs, ordinary - BYTES);
+  const words = makeWords(SPACE.bpe, ordinary - BYTES);
   const tokens = [...SPELLING_OF_BYTE.map(String), ...words];
   const types = new Int32Array(size).fill(TYPE.normal);
   for (let id = tokens.length; id < size; id++) {
@@ -45,24 +46,24 @@ function pairEntries({ pre = "default", size, merges = 0, control }: VocabularyS
   ];
 }
 
-/** Pieces that stand earlier score higher, so shorter ones are joined first. */
-function pieceEntries({ size, control }: VocabularyShape): GgufEntry[] {
+/** Earlier tokens have higher scores, so shorter ones are merged first. */
+function spmEntries({ size, control }: VocabularyShape): GgufEntry[] {
   const tokens = ["<unk>", control[1], control[2]];
   const types = [TYPE.unknown, TYPE.control, TYPE.control] as number[];
   for (let byte = 0; byte < BYTES; byte++) {
     tokens.push(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
     types.push(TYPE.byte);
   }
-  const firstPiece = tokens.length;
-  tokens.push(SPACE.pieces, ...LETTERS);
-  tokens.push(...makeWords(SPACE.pieces, size - tokens.length));
+  const firstWord = tokens.length;
+  tokens.push(SPACE.spm, ...LETTERS);
+  tokens.push(...makeWords(SPACE.spm, size - tokens.length));
   while (types.length < size) types.push(TYPE.normal);
   return [
     arr("tokenizer.ggml.tokens", "string", tokens),
     arr(
       "tokenizer.ggml.scores",
       "float32",
-      Float32Array.from(tokens, (_, id) => Math.min(0, firstPiece - id)),
+      Float32Array.from(tokens, (_, id) => Math.min(0, firstWord - id)),
     ),
     arr("tokenizer.ggml.token_type", "int32", types),
     u32("tokenizer.ggml.unknown_token_id", 0),
@@ -80,7 +81,7 @@ function makeWords(space: string, count: number): string[] {
   return words;
 }
 
-/** Each word from the one before it and a letter; where there are to be more pairs than words, other cuts follow. */
+/** Merges each word from the one before it and a letter; if more merges than words are needed, other splits follow. */
 function makeMerges(words: readonly string[], count: number): string[] {
   const merges = words.slice(0, count).map((word) => `${word.slice(0, -1)} ${word.slice(-1)}`);
   for (let cut = 1; merges.length < count && cut < 3; cut++) {

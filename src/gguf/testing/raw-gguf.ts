@@ -1,5 +1,5 @@
-// Builds GGUF bytes field by field, so that a test can make any one of them wrong. The writer refuses what the
-// reader would refuse; this does not check anything.
+// Builds GGUF bytes field by field, so that a test can make any one of them wrong. Unlike the writer, it checks
+// nothing.
 
 import { valueTypeId, type GgufValueType } from "../value.js";
 
@@ -12,7 +12,7 @@ export interface RawTensor {
 }
 
 export class RawGguf {
-  readonly #pieces: Buffer[] = [];
+  readonly #parts: Buffer[] = [];
   #length = 0;
 
   u8(value: number): this {
@@ -20,22 +20,22 @@ export class RawGguf {
   }
 
   u32(value: number): this {
-    const piece = Buffer.alloc(4);
-    piece.writeUInt32LE(value);
-    return this.#push(piece);
+    const part = Buffer.alloc(4);
+    part.writeUInt32LE(value);
+    return this.#push(part);
   }
 
   u64(value: number | bigint): this {
-    const piece = Buffer.alloc(8);
-    piece.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
-    return this.#push(piece);
+    const part = Buffer.alloc(8);
+    part.writeBigUInt64LE(BigInt.asUintN(64, BigInt(value)));
+    return this.#push(part);
   }
 
   bytes(value: Uint8Array | string): this {
     return this.#push(Buffer.from(value));
   }
 
-  /** `declaredLength` is what the length field says, whatever the text is. */
+  /** `declaredLength` is written into the length field, whatever the text's real length is. */
   string(text: string | Uint8Array, declaredLength?: number | bigint): this {
     const bytes = Buffer.from(text);
     return this.u64(declaredLength ?? bytes.length).bytes(bytes);
@@ -64,12 +64,12 @@ export class RawGguf {
   }
 
   build(): Buffer {
-    return Buffer.concat(this.#pieces);
+    return Buffer.concat(this.#parts);
   }
 
-  #push(piece: Buffer): this {
-    this.#pieces.push(piece);
-    this.#length += piece.length;
+  #push(part: Buffer): this {
+    this.#parts.push(part);
+    this.#length += part.length;
     return this;
   }
 }

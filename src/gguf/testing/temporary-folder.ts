@@ -9,9 +9,9 @@ import { GgufFile, type GgufOpenOptions } from "../file.js";
 export interface GgufFolder {
   path(name: string): string;
   write(name: string, bytes: Uint8Array): string;
-  /** Writes the bytes to a fresh name and opens them; the caller disposes. */
+  /** Writes the bytes to a new file and opens it; the caller disposes it. */
   open(bytes: Uint8Array, options?: GgufOpenOptions): Promise<GgufFile>;
-  /** What opening the bytes is refused with. */
+  /** The error with which opening the bytes is refused. */
   refusal(bytes: Uint8Array): Promise<Pick<GgufError, "code" | "field" | "expected" | "found">>;
 }
 

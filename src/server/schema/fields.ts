@@ -89,7 +89,7 @@ function isBias([id, bias]: readonly [string, unknown]): boolean {
 export function stopField(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.stopCharacters);
   return z.union([text, listOf(text, limits.stopStrings)], {
-    error: "expected text, or a list of texts, none of them empty",
+    error: "expected a string, or a list of non-empty strings",
   });
 }
 

@@ -41,7 +41,7 @@ describe.each([...filesIn("models/"), ...filesIn("test/fixtures/models/")])("%s"
 
 const vocabularies = filesIn("../shared/vocab/");
 
-describe.skipIf(vocabularies.length === 0)("vocabularies (skipped where ../shared/vocab is absent)", () => {
+describe.skipIf(vocabularies.length === 0)("vocabularies (skipped if ../shared/vocab is absent)", () => {
   test.each(vocabularies)("%s opens without a tensor", async (path) => {
     using file = await GgufFile.open(path);
     expect(file.tensors.size).toBe(0);

@@ -123,7 +123,7 @@ describe("GgufLoader", () => {
     }
   });
 
-  it("tells a backend where in the mapping a tensor is, and refuses the address once the file is closed", async () => {
+  it("passes a tensor's place in the mapping to the backend, and refuses the address once the file is closed", async () => {
     const { loader, backend } = await open();
     await loader.loadTensorToGpu(NAMES[2], backend);
     const [location] = backend.locations;
@@ -205,7 +205,7 @@ describe("GgufLoader", () => {
     expect(backend.uploads).toEqual([NAMES[0]]);
   });
 
-  it("asks for the next tensors to be read ahead", async () => {
+  it("asks the system to read the next tensors soon", async () => {
     const { loader, backend } = await open();
     await using _ = loader;
     const advise = vi.spyOn(loader.file, "adviseWillNeed");
@@ -252,7 +252,7 @@ describe("GgufLoader", () => {
     expect(loader.cache.usedBytes).toBe(TENSOR_BYTES);
   });
 
-  it("clears what nobody holds", async () => {
+  it("evicts unpinned tensors", async () => {
     const { loader, backend } = await open();
     await using _ = loader;
     await loader.prefetch(NAMES.map((name) => loader.lazy(name, backend)));
@@ -280,7 +280,7 @@ describe("GgufLoader", () => {
     expect(seen).toHaveLength(NAMES.length);
   });
 
-  it("stops prefetching when told to", async () => {
+  it("stops prefetching when aborted", async () => {
     const { loader, backend } = await open();
     await using _ = loader;
     const controller = new AbortController();

@@ -97,7 +97,7 @@ describe("chat", () => {
     const { toolCalls, finishReason, message } = await chat.result;
     expect(finishReason).toBe("tool-calls");
     expect(calls.map(({ input }) => input)).toEqual(toolCalls.map(({ input }) => input));
-    expect(["Oslo", "Rome"]).toContain((toolCalls[0]?.input as { town: string }).town);
+    expect(["Oslo", "Rome"]).toContain((toolCalls[0].input as { town: string }).town);
     expect(message.toolCalls).toHaveLength(1);
   });
 

@@ -77,7 +77,7 @@ describe("TokenizerWorker", () => {
     await expect(worker.run({ readHeader }, { kind: "decode", lists: [] })).rejects.toThrow("the file has shrunk");
   });
 
-  it("rejects too many at once, and whoever leaves", async () => {
+  it("rejects too many at once, and aborted calls", async () => {
     const { model } = await open(PATHS[0]);
     const call: TokenizerCall = { kind: "encode", texts: [plainText(LONG_TEXT)], addSpecial: false };
     await worker.run(model, call);

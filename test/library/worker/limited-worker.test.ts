@@ -63,7 +63,7 @@ describe("a limited worker", () => {
     expect(made.threadsStarted).toBe(1);
   });
 
-  test("gives back what the inside throws, and goes on with the same thread", async () => {
+  test("returns what the inner side throws, and continues with the same thread", async () => {
     const made = worker();
     expect(await made.call(["throw", "no"])).toStrictEqual({ kind: "thrown", name: "TypeError", message: "no" });
     expect(await made.call(["deep"])).toMatchObject({ kind: "thrown", name: "RangeError" });
@@ -100,7 +100,7 @@ describe("a limited worker", () => {
     });
   }
 
-  test("tells every caller when its module cannot be loaded", async () => {
+  test("fails every call if its module cannot be loaded", async () => {
     const made = worker({ file: new URL("data:text/javascript,throw new Error('broken')") });
     for (const outcome of await Promise.all([made.call(1), made.call(2), made.call(3)])) {
       expect(outcome).toMatchObject({ kind: "stopped", limit: "crash", message: "died: broken" });
@@ -138,7 +138,7 @@ describe("a limited worker", () => {
     expect(made.threadsStarted).toBe(2);
   });
 
-  test("rejects what is aborted, waiting or running, and goes on", async () => {
+  test("rejects aborted calls, waiting or running, and continues", async () => {
     const made = worker();
     const { outcome, letGo } = holding(made);
     const controller = new AbortController();

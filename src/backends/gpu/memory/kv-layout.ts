@@ -128,7 +128,9 @@ export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: Atte
 
 export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
   if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
-  return { reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated` };
+  return {
+    reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated`,
+  };
 }
 
 type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;

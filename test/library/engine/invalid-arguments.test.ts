@@ -1,4 +1,4 @@
-// The library's doors with arguments that nobody should pass: each is refused by an error of ours, never by a TypeError.
+// The library's functions with invalid arguments: each is refused with one of this package's errors, never a TypeError.
 
 import { describe, expect, it } from "vitest";
 import { loadModel, loadTokenizer, RocmForgeError } from "../../../src/index.js";
@@ -6,7 +6,7 @@ import { serve } from "../../../src/server/index.js";
 
 const MODEL = new URL("../../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url).pathname;
 
-describe("the library's doors", () => {
+describe("the library's functions", () => {
   it.each<[options: unknown, message: RegExp]>([
     [undefined, /^\[serve\] options: expected an object with `models`, found undefined$/],
     [null, /^\[serve\] options: .*found null$/],

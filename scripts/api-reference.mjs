@@ -1,0 +1,190 @@
+// The API reference of docs/api, made from the declarations that the compiler writes to dist/: one page for each entry
+// point of package.json with a promise behind it, every exported name with its doc comment and its declaration.
+// A declaration file is regular enough to be read by lines: statements begin in column 0.
+
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+/** Entry points without a promise, and data. */
+const LEFT_OUT = new Set(["./internals", "./package.json"]);
+const HEAD = /^export (?:declare )?(?:abstract )?(?<kind>function|class|interface|type|const|let|enum) (?<name>[\w$]+)/;
+const REEXPORT = /^export (?:type )?\{(?<names>[^}]*)\}(?: from "(?<from>[^"]+)")?;/;
+const REEXPORT_ALL = /^export (?:type )?\* from "(?<from>[^"]+)";/;
+const IMPORT = /^import (?:type )?\{(?<names>[^}]*)\} from "(?<from>[^"]+)";/;
+const SECTIONS = [
+  { title: "Functions", kinds: ["function"] },
+  { title: "Classes", kinds: ["class"] },
+  { title: "Types", kinds: ["interface", "type", "enum"] },
+  { title: "Constants", kinds: ["const", "let"] },
+];
+
+/**
+ * The entry points of a package with the declaration file of each.
+ * @param {string} root the package's folder
+ * @returns {{ name: string, page: string, file: string }[]}
+ */
+export function entryPoints(root) {
+  const { name, exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return Object.entries(exports)
+    .filter(([path]) => !LEFT_OUT.has(path))
+    .map(([path, { types }]) => ({
+      name: path === "." ? name : `${name}${path.slice(1)}`,
+      page: `${path === "." ? name : path.slice(2).replaceAll("/", "-")}.md`,
+      file: join(root, types),
+    }));
+}
+
+/** The statements of a declaration file, each with the doc comment before it. */
+function statementsOf(text) {
+  const statements = [];
+  let comment = [];
+  let body = [];
+  let depth = 0;
+  let inComment = false;
+  for (const line of text.split("\n")) {
+    const startsComment = body.length === 0 && line.startsWith("/**");
+    if (startsComment) comment = [];
+    if (startsComment || (inComment && body.length === 0)) {
+      comment.push(line);
+      inComment = !line.includes("*/");
+      continue;
+    }
+    if (body.length === 0 && (line.trim() === "" || line.startsWith("//"))) continue;
+    body.push(line);
+    const code = line.replace(/\/\*.*?\*\/|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, "");
+    if (inComment || /^\s*\/\*\*/.test(code)) {
+      inComment = !line.includes("*/");
+      continue;
+    }
+    for (const character of code) {
+      if ("{([".includes(character)) depth++;
+      if ("})]".includes(character)) depth--;
+    }
+    if (depth > 0 || !/[;}]\s*$/.test(code)) continue;
+    statements.push({ comment: proseOf(comment), text: body.join("\n") });
+    comment = [];
+    body = [];
+    depth = 0;
+  }
+  return statements;
+}
+
+/** The text of a doc comment without its frame. */
+function proseOf(lines) {
+  return lines
+    .map((line) => line.replace(/^\s*\/\*\*\s?|\s*\*\/\s*$|^\s*\*\s?/g, "").trim())
+    .join("\n")
+    .trim();
+}
+
+/** `a, type b as c` as pairs of the outer and the inner name. */
+function namePairs(names) {
+  return names
+    .split(",")
+    .map((each) => each.trim().replace(/^type /, ""))
+    .filter((each) => each !== "")
+    .map((each) => each.split(" as ").map((name) => name.trim()))
+    .map(([inner, outer = inner]) => ({ inner, outer }));
+}
+
+class DeclarationFiles {
+  #modules = new Map();
+
+  /** Every name that a file exports, with its declaration. */
+  exportsOf(file) {
+    const { declared, reexports, wholes } = this.#module(file);
+    const found = new Map(declared);
+    for (const from of wholes)
+      for (const [name, each] of this.exportsOf(from)) if (!found.has(name)) found.set(name, each);
+    for (const { outer, inner, from } of reexports) {
+      const each = this.exportsOf(from).get(inner);
+      if (each === undefined) throw new Error(`${from} does not export ${inner}, which ${file} exports`);
+      found.set(outer, { ...each, name: outer });
+    }
+    return found;
+  }
+
+  #module(file) {
+    const known = this.#modules.get(file);
+    if (known !== undefined) return known;
+    const module = { declared: new Map(), reexports: [], wholes: [] };
+    this.#modules.set(file, module);
+    const imported = new Map();
+    const resolve = (specifier) => join(dirname(file), specifier.replace(/\.js$/, ".d.ts"));
+    for (const { comment, text } of statementsOf(readFileSync(file, "utf8"))) {
+      const line = text.replaceAll(/\s+/g, " ");
+      const imports = IMPORT.exec(line)?.groups;
+      const names = REEXPORT.exec(line)?.groups;
+      const all = REEXPORT_ALL.exec(line)?.groups;
+      const head = HEAD.exec(text)?.groups;
+      if (imports !== undefined)
+        for (const { inner, outer } of namePairs(imports.names))
+          imported.set(outer, { inner, from: resolve(imports.from) });
+      else if (all !== undefined) module.wholes.push(resolve(all.from));
+      else if (names !== undefined)
+        for (const { inner, outer } of namePairs(names.names)) {
+          const source = names.from === undefined ? imported.get(inner) : { inner, from: resolve(names.from) };
+          if (source !== undefined) module.reexports.push({ outer, ...source });
+        }
+      else if (head !== undefined) add(module.declared, { ...head, comment, text, file });
+    }
+    return module;
+  }
+}
+
+/** Overloads of one function are one entry. */
+function add(declared, each) {
+  const before = declared.get(each.name);
+  const merged = before === undefined ? each : { ...before, text: `${before.text}\n${each.text}` };
+  declared.set(each.name, merged);
+}
+
+/** A declaration as the reference shows it: without keywords of the file, private members and references to files. */
+function shown(text) {
+  return text
+    .replace(/^export (?:declare )?/gm, "")
+    .replace(/^ {4}(?:#private;|private .*;)\n/gm, "")
+    .replace(/import\("[^"]+"\)\./g, "")
+    .replace(/^( +)/gm, (indent) => " ".repeat(Math.floor(indent.length / 4) * 2 + (indent.length % 4)));
+}
+
+const firstSentence = (comment) =>
+  (/^.*?[.:;](?=\s|$)/s.exec(comment)?.[0] ?? comment).replaceAll("\n", " ").replace(/[.:;]$/, "");
+
+/** The page of one entry point. */
+function pageOf({ name }, found) {
+  const sections = SECTIONS.map(({ title, kinds }) => ({
+    title,
+    entries: [...found.values()]
+      .filter(({ kind }) => kinds.includes(kind))
+      .toSorted((left, right) => (left.name < right.name ? -1 : 1)),
+  })).filter(({ entries }) => entries.length > 0);
+  const index = sections.map(
+    ({ title, entries }) =>
+      `**${title}**\n\n${entries.map((each) => `- [\`${each.name}\`](#${each.name.toLowerCase()}): ${firstSentence(each.comment)}\n`).join("")}`,
+  );
+  const bodies = sections.flatMap(({ entries }) =>
+    entries.map((each) => `## ${each.name}\n\n${each.comment}\n\n\`\`\`ts\n${shown(each.text)}\n\`\`\`\n`),
+  );
+  const note = "<!-- Generated from the types by `npm run docs`; edit the doc comments in src/. -->";
+  return `${note}\n\n# \`${name}\`\n\n${index.join("\n")}\n${bodies.join("\n")}`;
+}
+
+/**
+ * All pages of the reference, and the exported names that have no doc comment.
+ * @param {string} root the package's folder, with dist/ built
+ * @returns {{ pages: Map<string, string>, undocumented: string[] }}
+ */
+export function apiReference(root, points = entryPoints(root)) {
+  const files = new DeclarationFiles();
+  const pages = new Map();
+  const undocumented = new Set();
+  for (const point of points) {
+    if (!existsSync(point.file)) throw new Error(`${relative(root, point.file)} is missing; run npm run build`);
+    const found = files.exportsOf(point.file);
+    pages.set(point.page, pageOf(point, found));
+    for (const { name, comment, file } of found.values())
+      if (comment === "") undocumented.add(`${relative(join(root, "dist"), file).replace(/\.d\.ts$/, ".ts")}: ${name}`);
+  }
+  return { pages, undocumented: [...undocumented].toSorted() };
+}
