@@ -24,6 +24,7 @@ export interface TensorSource {
   mappedLocation(): MappedLocation | undefined;
 }
 
+/** How keys and values are stored: exact (f32), in half the memory (f16), or in about a quarter (q8_0). */
 export type KvCacheType = "f32" | "f16" | "q8_0";
 
 export interface KvCacheOptions extends KvShape {

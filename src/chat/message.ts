@@ -1,6 +1,7 @@
 // The data of a chat: messages, tools, and what is asked of the reply. The APIs convert their requests to these types,
 // and template-variables.ts converts these to the variables of templates.
 
+/** A call of a tool, as the model wrote it. */
 export interface ChatToolCall {
   readonly id: string;
   readonly name: string;
@@ -8,6 +9,7 @@ export interface ChatToolCall {
   readonly arguments: string;
 }
 
+/** One message of a conversation. */
 export interface ChatMessage {
   readonly role: "system" | "developer" | "user" | "assistant" | "tool";
   readonly content: string;

@@ -12,6 +12,7 @@ export const MAX_QUEUED = 1_000_000;
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
+/** How a model serves many requests at once: sequences, queue, KV cache and limits. */
 export interface ServingOptions {
   /** Sequences that run at once, 64 by default; fewer if the steps of the backend hold fewer. */
   readonly maxSequences?: number;

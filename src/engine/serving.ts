@@ -42,6 +42,7 @@ export interface CompletionRequest {
   readonly signal?: AbortSignal;
 }
 
+/** The log-probability of a generated token, with those of the likeliest alternatives. */
 export interface TokenLogprob {
   readonly token: number;
   readonly logprob: number;
@@ -114,6 +115,7 @@ export interface WholeCompletion extends Completion {
   text(choice?: number): string;
 }
 
+/** What an engine is doing, and what it has done since it was started. */
 export interface EngineStatistics {
   readonly running: number;
   readonly queued: number;
@@ -153,6 +155,7 @@ export interface ModelEngine {
   statistics(): EngineStatistics;
 }
 
+/** A model of a server, as `/v1/models` lists it. */
 export interface ModelListing {
   readonly name: string;
   readonly path: string;

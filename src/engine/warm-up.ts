@@ -36,6 +36,7 @@ export interface WarmUpProgress {
   readonly milliseconds: number;
 }
 
+/** Options of `model.warmUp`. */
 export interface WarmUpOptions {
   readonly onProgress?: (progress: WarmUpProgress) => void;
   /** Whether requests are on their way to the engine. */

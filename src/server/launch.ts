@@ -38,6 +38,7 @@ export interface LaunchOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A server that listens; dispose or stop it to end it. */
 export interface RunningServer extends AsyncDisposable {
   /** The server's address: `http://127.0.0.1:8080`. */
   readonly url: string;
