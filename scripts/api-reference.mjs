@@ -8,6 +8,8 @@ import { dirname, join, relative } from "node:path";
 /** Entry points without a promise, and data. */
 const LEFT_OUT = new Set(["./internals", "./package.json"]);
 const HEAD = /^export (?:declare )?(?:abstract )?(?<kind>function|class|interface|type|const|let|enum) (?<name>[\w$]+)/;
+/** Also declarations that are not exported. */
+const LOCAL = /^(?:export )?(?:declare )?(?:abstract )?(?:class|interface|type|enum) (?<name>[\w$]+)/;
 const REEXPORT = /^export (?:type )?\{(?<names>[^}]*)\}(?: from "(?<from>[^"]+)")?;/;
 const REEXPORT_ALL = /^export (?:type )?\* from "(?<from>[^"]+)";/;
 const IMPORT = /^import (?:type )?\{(?<names>[^}]*)\} from "(?<from>[^"]+)";/;
@@ -104,12 +106,18 @@ class DeclarationFiles {
     return found;
   }
 
+  /** Whether a name in a file means a type of this package. */
+  ownsType(file, name) {
+    const { imported, types } = this.#module(file);
+    return types.has(name) || imported.get(name)?.isOwn === true;
+  }
+
   #module(file) {
     const known = this.#modules.get(file);
     if (known !== undefined) return known;
-    const module = { declared: new Map(), reexports: [], wholes: [] };
-    this.#modules.set(file, module);
     const imported = new Map();
+    const module = { declared: new Map(), reexports: [], wholes: [], imported, types: new Set() };
+    this.#modules.set(file, module);
     const resolve = (specifier) => join(dirname(file), specifier.replace(/\.js$/, ".d.ts"));
     for (const { comment, text } of statementsOf(readFileSync(file, "utf8"))) {
       const line = text.replaceAll(/\s+/g, " ");
@@ -117,9 +125,11 @@ class DeclarationFiles {
       const names = REEXPORT.exec(line)?.groups;
       const all = REEXPORT_ALL.exec(line)?.groups;
       const head = HEAD.exec(text)?.groups;
+      const local = LOCAL.exec(text)?.groups;
+      if (local !== undefined) module.types.add(local.name);
       if (imports !== undefined)
         for (const { inner, outer } of namePairs(imports.names))
-          imported.set(outer, { inner, from: resolve(imports.from) });
+          imported.set(outer, { inner, from: resolve(imports.from), isOwn: imports.from.startsWith(".") });
       else if (all !== undefined) module.wholes.push(resolve(all.from));
       else if (names !== undefined)
         for (const { inner, outer } of namePairs(names.names)) {
@@ -130,6 +140,13 @@ class DeclarationFiles {
     }
     return module;
   }
+}
+
+/** The package's own types in a declaration that an entry point does not export: readers cannot name them. */
+function unexportedTypes(files, { text, file }, found) {
+  const code = text.replace(/\/\*[^]*?\*\/|"(?:[^"\\]|\\.)*"/g, "");
+  const names = new Set(code.match(/\b[A-Z][\w$]*\b/g) ?? []);
+  return [...names].filter((name) => !found.has(name) && files.ownsType(file, name));
 }
 
 /** Overloads of one function are one entry. */
@@ -171,20 +188,24 @@ function pageOf({ name }, found) {
 }
 
 /**
- * All pages of the reference, and the exported names that have no doc comment.
+ * All pages of the reference, the exported names that have no doc comment, and the types that exported declarations
+ * use without being exported themselves.
  * @param {string} root the package's folder, with dist/ built
- * @returns {{ pages: Map<string, string>, undocumented: string[] }}
+ * @returns {{ pages: Map<string, string>, undocumented: string[], unexported: string[] }}
  */
 export function apiReference(root, points = entryPoints(root)) {
   const files = new DeclarationFiles();
   const pages = new Map();
   const undocumented = new Set();
+  const unexported = new Set();
   for (const point of points) {
     if (!existsSync(point.file)) throw new Error(`${relative(root, point.file)} is missing; run npm run build`);
     const found = files.exportsOf(point.file);
     pages.set(point.page, pageOf(point, found));
+    for (const each of found.values())
+      for (const type of unexportedTypes(files, each, found)) unexported.add(`${point.name}: ${type} of ${each.name}`);
     for (const { name, comment, file } of found.values())
       if (comment === "") undocumented.add(`${relative(join(root, "dist"), file).replace(/\.d\.ts$/, ".ts")}: ${name}`);
   }
-  return { pages, undocumented: [...undocumented].toSorted() };
+  return { pages, undocumented: [...undocumented].toSorted(), unexported: [...unexported].toSorted() };
 }

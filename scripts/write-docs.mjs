@@ -28,12 +28,13 @@ async function writeErrorCodes() {
 
 function writeApiReference() {
   const folder = join(ROOT, "docs", "api");
-  const { pages, undocumented } = apiReference(ROOT);
+  const { pages, undocumented, unexported } = apiReference(ROOT);
   mkdirSync(folder, { recursive: true });
   for (const file of readdirSync(folder)) if (!pages.has(file)) rmSync(join(folder, file));
   for (const [page, text] of pages) writeFileSync(join(folder, page), text);
   say(`docs/api has ${[...pages.keys()].join(", ")}`);
   for (const name of undocumented) say(`no doc comment: ${name}`);
+  for (const name of unexported) say(`not exported: ${name}`);
 }
 
 await main(async () => {

@@ -3,19 +3,12 @@
 // from stdin.
 
 import { readFileSync } from "node:fs";
-import { getLlama } from "node-llama-cpp";
+import { loadPeerModel } from "./load-model.mjs";
 
 const STDIN = 0;
 
 const { modelPath, threads, flashAttention, contextTokens, prompt, count } = JSON.parse(process.argv[2]);
-const llama = await getLlama({
-  gpu: false,
-  build: "never",
-  maxThreads: threads,
-  logLevel: "error",
-  progressLogs: false,
-});
-const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
+const model = await loadPeerModel({ modelPath, threads });
 const context = await model.createContext({ contextSize: contextTokens, threads, flashAttention });
 const text = prompt ?? readFileSync(STDIN, "utf8");
 let written = 0;

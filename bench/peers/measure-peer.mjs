@@ -3,7 +3,7 @@
 // is evaluated once and stored in a state file, so that later runs start from the same cache.
 
 import { existsSync } from "node:fs";
-import { getLlama } from "node-llama-cpp";
+import { loadPeerModel } from "./load-model.mjs";
 
 const WARM_UP_TOKENS = 64;
 const WARM_UP_STEPS = 4;
@@ -19,14 +19,7 @@ const { modelPath, threads, flashAttention, promptTokens, decodeTokens, depth, s
 const tokensAt = (from, to) =>
   Array.from({ length: to - from }, (_, index) => ((from + index) * TOKEN_STRIDE) % ORDINARY_TOKENS);
 
-const llama = await getLlama({
-  gpu: false,
-  build: "never",
-  maxThreads: threads,
-  logLevel: "error",
-  progressLogs: false,
-});
-const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
+const model = await loadPeerModel({ modelPath, threads });
 const contextSize = Math.max(promptTokens, depth + decodeTokens, WARM_UP_TOKENS) + WARM_UP_STEPS + 2;
 const context = await model.createContext({ contextSize, batchSize: BATCH_TOKENS, threads, flashAttention });
 const sequence = context.getSequence();

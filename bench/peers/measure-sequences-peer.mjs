@@ -1,19 +1,12 @@
 // Several sequences of node-llama-cpp at once, in its own process: `node measure-sequences-peer.mjs JSON` prints one
 // JSON object. Its own scheduler batches them; raw tokens, greedy, a given number of threads.
 
-import { getLlama } from "node-llama-cpp";
+import { loadPeerModel } from "./load-model.mjs";
 
 const BATCH_TOKENS = 512;
 
 const { modelPath, threads, flashAttention, prompts, count } = JSON.parse(process.argv[2]);
-const llama = await getLlama({
-  gpu: false,
-  build: "never",
-  maxThreads: threads,
-  logLevel: "error",
-  progressLogs: false,
-});
-const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
+const model = await loadPeerModel({ modelPath, threads });
 const contextSize = Math.max(...prompts.map(({ length }) => length)) + count + 2;
 const context = await model.createContext({
   contextSize,

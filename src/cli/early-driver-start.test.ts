@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { startDriverEarly } from "./early-driver-start.js";
+import { startDriverFor } from "./early-driver-start.js";
 
 const started: string[] = [];
 const present = new Set<string>();
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 async function startedBy(...args: string[]): Promise<readonly string[]> {
   started.length = 0;
-  await startDriverEarly(args);
+  await startDriverFor(args);
   return [...started];
 }
 

@@ -17,7 +17,7 @@ const OPTION = "--backend";
 const PLAIN_BACKENDS = ["cpu", "reference"];
 
 /** Starts the GPU driver that the arguments imply, if any, without waiting for it. */
-export async function startDriverEarly(args: readonly string[]): Promise<void> {
+export async function startDriverFor(args: readonly string[]): Promise<void> {
   (module as NewerModule).enableCompileCache?.();
   if (!COMMANDS.includes(args[0]) || args.some((argument) => HELP.includes(argument))) return;
   const backend = backendOf(args);

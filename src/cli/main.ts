@@ -2,11 +2,11 @@
 // The `rocmforge` command: passes the arguments to `run` and exits with its status once all output is written. A GPU's
 // driver takes longer to start than all modules to load, so it is started first.
 
-import { startDriverEarly } from "./early-driver-start.js";
+import { startDriverFor } from "./early-driver-start.js";
 
 const args = process.argv.slice(2);
 try {
-  await startDriverEarly(args);
+  await startDriverFor(args);
   const { run } = await import("./run.js");
   process.exitCode = await run(args);
 } catch (error) {

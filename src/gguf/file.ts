@@ -12,7 +12,7 @@ import type { GgufVersion } from "./header.js";
 import type { HeaderBytes } from "./header-bytes.js";
 import { MappedFile } from "./mapping.js";
 import type { GgufMetadata } from "./metadata.js";
-import { openModel, type OpenedModel } from "./split.js";
+import { openModelParts, type OpenedModel } from "./split.js";
 import type { GgufTensor } from "./tensor-index.js";
 
 export type { GgufTensor } from "./tensor-index.js";
@@ -87,7 +87,7 @@ export class GgufFile implements Disposable {
   static async open(path: string, options: GgufOpenOptions = {}): Promise<GgufFile> {
     const mapping = resolveMapping(options);
     if (typeof path !== "string" || path.includes("\0")) refuseValue("gguf", "path", "the path of a file", path);
-    const model = openModel(path);
+    const model = openModelParts(path);
     try {
       const mappings =
         mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };

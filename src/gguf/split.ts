@@ -37,7 +37,7 @@ function fiveDigits(value: number): string {
 }
 
 /** Opens a model of one file or several parts, and checks that the parts belong together. */
-export function openModel(path: string): OpenedModel {
+export function openModelParts(path: string): OpenedModel {
   const opened: OpenParts = { sources: [], spent: { decodedBytes: 0, nestedArrays: 0 } };
   try {
     const given = openPart(path, opened);

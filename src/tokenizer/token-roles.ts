@@ -3,7 +3,7 @@
 // text becomes a control token, whatever type the file gives it, unless a family of models uses it as text.
 
 import type { GgufMetadata } from "../gguf/metadata.js";
-import { complaint, FLAG_KEYS, flag, SPECIAL_ID_KEYS, specialId, textValue } from "./tokenizer-metadata.js";
+import { complaint, FLAG_KEYS, flagValue, SPECIAL_ID_KEYS, specialId, textValue } from "./tokenizer-metadata.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 const END_TEXTS = [
@@ -114,8 +114,8 @@ export function assignRoles(metadata: GgufMetadata, vocabulary: Vocabulary, defa
     bos,
     eos,
     unknown: named("unknown", defaults.unknown),
-    addsBos: defaults.addsBos === "always" || (flag(metadata, FLAG_KEYS.addsBos) ?? defaults.addsBos),
-    addsEos: flag(metadata, FLAG_KEYS.addsEos) ?? false,
+    addsBos: defaults.addsBos === "always" || (flagValue(metadata, FLAG_KEYS.addsBos) ?? defaults.addsBos),
+    addsEos: flagValue(metadata, FLAG_KEYS.addsEos) ?? false,
     endOfGeneration: endOfGeneration(
       vocabulary,
       [eos, named("eot"), named("eom")],

@@ -74,7 +74,7 @@ export function specialId(metadata: GgufMetadata, name: SpecialIdName, vocabular
 }
 
 /** A bool of the metadata; undefined if the key is missing. */
-export function flag(metadata: GgufMetadata, key: string): boolean | undefined {
+export function flagValue(metadata: GgufMetadata, key: string): boolean | undefined {
   const value = metadata.get(key);
   if (value === undefined || typeof value === "boolean") return value;
   throw complaint(key, "bool", describe(metadata, key));
@@ -99,7 +99,7 @@ export function hasTokenizer(metadata: GgufMetadata): boolean {
 export function checkTokenizerMetadata(metadata: GgufMetadata): void {
   textValue(metadata, MODEL_KEY);
   textValue(metadata, PRE_TOKENIZER_KEY);
-  for (const key of Object.values(FLAG_KEYS)) flag(metadata, key);
+  for (const key of Object.values(FLAG_KEYS)) flagValue(metadata, key);
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined) return;
   for (const name of Object.keys(SPECIAL_ID_KEYS) as SpecialIdName[]) specialId(metadata, name, arrays.tokens.length);

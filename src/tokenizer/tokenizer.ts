@@ -28,7 +28,7 @@ import { assignRoles, assignStripping, guardControlTokens, type TokenRoles } fro
 import {
   complaint,
   FLAG_KEYS,
-  flag,
+  flagValue,
   MODEL_KEY,
   PRE_TOKENIZER_KEY,
   textValue,
@@ -145,7 +145,7 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
   guardControlTokens(vocabulary);
   const specials = new SpecialTokens(vocabulary);
   assignStripping(metadata, vocabulary, specials.ids);
-  const spacePrefix = model === "spm" && (flag(metadata, FLAG_KEYS.addsSpacePrefix) ?? true);
+  const spacePrefix = model === "spm" && (flagValue(metadata, FLAG_KEYS.addsSpacePrefix) ?? true);
   const common = { model, preTokenizer: preTokenizerName, vocabulary, roles, specials, spacePrefix };
   if (model === "spm") {
     const encoder = new SpmEncoder(vocabulary, roles.unknown);

@@ -1,8 +1,8 @@
 // Locates the built module of a worker thread: beside the calling file if that is built, otherwise (tests run from the
 // sources) in dist/, and from a bundle in the installed package's dist/.
 
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PackageError } from "../errors.js";
 import { BUNDLER_ADVICE, isBundled, packageFile } from "../package-files.js";
@@ -21,10 +21,10 @@ export function builtFile(from: string, relative: `./${string}.js`): URL {
 /** A bundle does not preserve the folder of a file, so worker modules have unique names. */
 function installedFile(relative: string): URL {
   const dist = packageFile("dist");
-  const found = readdirSync(dist)
-    .map((folder) => join(dist, folder, relative))
-    .find((path) => existsSync(path));
+  const found = readdirSync(dist, { recursive: true, encoding: "utf8" }).find(
+    (path) => basename(path) === basename(relative),
+  );
   if (found === undefined)
     throw new PackageError("PACKAGE_BUNDLED", `[worker] ${relative} is not in ${dist}; ${BUNDLER_ADVICE}`);
-  return pathToFileURL(found);
+  return pathToFileURL(join(dist, found));
 }

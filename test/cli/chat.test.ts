@@ -1,11 +1,11 @@
-// `rocmforge chat` over a pipe: each line a message, stdout the answers, a conversation that remembers.
+// `rocmforge chat` over a pipe: each line is a message, stdout has the answers, and the conversation keeps its history.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, type Finished, rocmforge, type RunOptions } from "./command-line.js";
 
-/** The embedded model: it was never taught to chat, and writes all the same. */
+/** The embedded model, which was not trained to chat, but writes something anyway. */
 function chat(lines: readonly string[], args: readonly string[] = [], options: RunOptions = {}): Promise<Finished> {
   return rocmforge(["chat", "-n", "12", "--temp", "0", "--seed", "7", ...args], {
     input: lines.map((line) => `${line}\n`).join(""),
@@ -13,7 +13,7 @@ function chat(lines: readonly string[], args: readonly string[] = [], options: R
   });
 }
 
-/** The cut of -n is no complaint. */
+/** Being cut off by -n is not an error. */
 const problems = (finished: Finished): string =>
   complaints(finished).replace(/^rocmforge: the answer was cut off after 12 tokens.*\n/gm, "");
 

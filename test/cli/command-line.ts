@@ -1,4 +1,4 @@
-// Runs the built command line as a user would, in a process of its own.
+// Runs the built command line as a user would, in a separate process.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly cwd?: string;
   /** What happens to the process once it has written something: a signal, or its output is no longer read. */
   readonly onFirstOutput?: NodeJS.Signals | "stop reading";
-  /** Another way to the program than its own path. */
+  /** Another path to the program than its own. */
   readonly program?: string;
 }
 
@@ -29,10 +29,10 @@ export function fixture(name: string): string {
   return fileURLToPath(new URL(`test/fixtures/${name}`, ROOT));
 }
 
-/** The smallest model there is, for runs whose text does not matter. */
+/** The smallest model, for runs whose text does not matter. */
 export const SMALL_MODEL = fixture("models/fable-3m-qwen2-Q4_K_M.gguf");
 
-/** Of a machine without the addon, where every command that computes says so; test/cli/doctor.test.ts looks at it. */
+/** The warning that every command prints on a machine without the addon; test/cli/doctor.test.ts checks it. */
 const FALLBACK_WARNING = /^\(node:\d+\) \[ROCMFORGE_FALLBACK\] .*\n(?:\(Use `node --trace-warnings .*\n)?/gm;
 const lacksAddon = "reason" in loadAddon();
 
@@ -52,7 +52,7 @@ export function rocmforge(args: readonly string[], options: RunOptions = {}): Pr
     else if (onFirstOutput !== undefined) child.kill(onFirstOutput);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  // A program that reads no input may be gone before all of it is written.
+  // A program that reads no input may end before all of it is written.
   child.stdin.on("error", () => {});
   child.stdin.end(options.input ?? "");
   return new Promise((resolve, reject) => {
@@ -63,7 +63,7 @@ export function rocmforge(args: readonly string[], options: RunOptions = {}): Pr
   });
 }
 
-/** stderr without the lines that only say how far the work has come. */
+/** stderr without the progress lines. */
 export function complaints({ stderr }: Finished): string {
   return stderr.replace(/^rocmforge: (?:opening|loading|reading|writing|window)\b.*\n/gm, "");
 }

@@ -1,4 +1,4 @@
-// `rocmforge devices` on the test double, and where there is nothing.
+// `rocmforge devices` on the emulated device, and without a device.
 
 import { describe, expect, it } from "vitest";
 import { describeEmulator, emulatorEnvironment } from "../gpu/emulator/build.js";

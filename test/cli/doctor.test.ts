@@ -1,4 +1,4 @@
-// `rocmforge doctor`: what it finds here, and in packages whose addon is missing or broken, made for the purpose.
+// `rocmforge doctor`: what it reports here, and in packages whose addon is missing or broken, made for this test.
 
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const HANG_MS = 60_000;
-/** Whatever this machine has. */
+/** Reports that depend on this machine. */
 const NO_GPU = { ROCMFORGE_HIP_LIBRARY: "/nowhere/libamdhip64.so", ROCMFORGE_CUDA_LIBRARY: "/nowhere/libcuda.so.1" };
 
 interface Report {
@@ -54,7 +54,7 @@ const doctor = (args: readonly string[], surroundings?: Surroundings): Promise<F
 const reportOf = ({ stdout }: Finished): Report => JSON.parse(stdout) as Report;
 const cpuOf = (report: Report) => report.backends.find(({ name }) => name === "cpu");
 
-/** This package as an install without the addon leaves it. */
+/** This package after an install without the addon. */
 class BarePackage extends TemporaryFolder {
   readonly program = this.file("dist/cli/main.js");
 

@@ -1,4 +1,4 @@
-// `rocmforge generate`: text as it comes, the same text for the same seed, and an orderly end whatever ends it.
+// `rocmforge generate`: streamed text, the same text for the same seed, and a clean end whatever ends it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { Writable } from "node:stream";

@@ -1,4 +1,4 @@
-// What people get wrong with files, machines and options: one line each, which says what it is and what to do.
+// Common mistakes with files, machines and options: one line each, which says what is wrong and what to do.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";

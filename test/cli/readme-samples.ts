@@ -1,5 +1,5 @@
-// The README's lines for the command line, run as they are printed: in a folder with the files that they name, by a shell,
-// with `rocmforge` on its PATH.
+// The README's command-line samples, run as printed: by a shell, in a folder with the files that they name, with
+// `rocmforge` on its PATH.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -16,10 +16,10 @@ const EMBEDDED = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", imp
 /** Enough for a window of 512 tokens. */
 const TEXT_CHARACTERS = 4000;
 
-/** Lines that begin with the command, or send something to it; a remark at their end belongs to them. */
+/** Lines that begin with the command, or pipe into it, including a trailing comment. */
 export const SAMPLES: readonly string[] = shell.split("\n").filter((line) => /^(?:[^#]*\| )?rocmforge /.test(line));
 
-/** What a test cannot run, and why. */
+/** Samples that a test cannot run, and why. */
 const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
   [/--backend (?:cuda|hip)\b/, "needs a card; test/gpu runs these backends on an emulated one"],
   [
@@ -31,7 +31,7 @@ const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
     "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy",
   ],
 ];
-/** Minutes, or gigabytes. */
+/** Samples that take minutes or write gigabytes. */
 const LONG = /^rocmforge (?:bench|synth) /;
 
 export const isElsewhere = (line: string): boolean => ELSEWHERE.some(([pattern]) => pattern.test(line));
@@ -43,7 +43,7 @@ export interface SampleResult {
   readonly stderr: string;
 }
 
-/** A folder as the README's reader has it: `model.gguf`, here the embedded model, and a text. */
+/** A folder like the README's reader has: `model.gguf`, here the embedded model, and a text. */
 export class ReadmeFolder extends TemporaryFolder {
   constructor() {
     super();

@@ -1,4 +1,4 @@
-// The README's samples that take long: a benchmark, and a file of most of a gigabyte.
+// The README's long samples: a benchmark, and a file of most of a gigabyte.
 
 import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";

@@ -29,10 +29,10 @@ describe.skipIf(process.platform === "win32")(
     it.each(quick)("%s", (line) => {
       using folder = new ReadmeFolder();
       const { status, stdout, stderr } = folder.run(line);
-      // Where the addon cannot be built, doctor says so by its status.
+      // If the addon cannot be built, doctor's status says so.
       if (/^rocmforge doctor\b/.test(line)) expect([0, 1]).toContain(status);
       else expect({ status, stderr: status === 0 ? "" : stderr }).toEqual({ status: 0, stderr: "" });
-      // A chat without messages says nothing.
+      // A chat without messages prints nothing.
       if (!line.startsWith("rocmforge chat ")) expect(stdout).toMatch(/\S/);
     });
   },

@@ -35,7 +35,7 @@ function fullPipe({ keepsReader }: { readonly keepsReader: boolean }): number {
   try {
     for (;;) writeSync(reader, Buffer.alloc(4096, "x"));
   } catch {
-    // It is full.
+    // The pipe is full.
   }
   if (keepsReader) cleanUps.push(() => closeSync(reader));
   else closeSync(reader);

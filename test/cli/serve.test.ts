@@ -1,4 +1,4 @@
-// `rocmforge serve`: says where it listens, answers, and ends in order.
+// `rocmforge serve`: prints its address, answers, and shuts down cleanly.
 
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -131,7 +131,7 @@ describe("serving", () => {
 });
 
 describe("an end in order", () => {
-  /** Slow enough to be in the middle of it, on any machine. */
+  /** Slow enough to be interrupted in the middle, on any machine. */
   const SLOW = ["-m", SMALL_MODEL, "--backend", "reference"];
   const story = { ...HELLO, stream: true, max_tokens: 150 };
 

@@ -1,16 +1,19 @@
-// `rocmforge serve` in a process of its own, from its greeting to its end.
+// `rocmforge serve` in a separate process, from its greeting to its end.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { COMMAND_LINE } from "./command-line.js";
 
-/** Of its whole life, which may be a whole file of tests on a busy machine; each test has a time limit of its own. */
+/**
+ * The time limit of the whole process, which may serve a whole file of tests on a busy machine; each test has its own
+ * limit.
+ */
 const HANG_MS = 180_000;
 const GREETING_END = "Ctrl-C again at once.\n";
 
 export class Served implements AsyncDisposable {
   stdout = "";
   stderr = "";
-  /** Null where a signal ended it. */
+  /** Null if a signal ended it. */
   readonly status: Promise<number | null>;
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #watchers = new Set<() => void>();
@@ -52,7 +55,7 @@ export class Served implements AsyncDisposable {
     return /^rocmforge is listening on (?<url>\S+)$/m.exec(this.stdout)?.groups?.["url"] ?? "";
   }
 
-  /** Until something that it writes makes it so. */
+  /** Waits until the condition holds for its output. */
   async until(isSo: () => boolean): Promise<void> {
     const early = async (): Promise<void> => {
       const status = await this.status;

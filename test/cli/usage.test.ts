@@ -1,4 +1,4 @@
-// What is wrong with a command line is said in one line, with status 2, before any model is opened.
+// A mistake in a command line is reported in one line, with status 2, before any model is opened.
 
 import { symlinkSync } from "node:fs";
 import { describe, expect, it } from "vitest";

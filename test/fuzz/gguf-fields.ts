@@ -1,5 +1,5 @@
-// Where the integers of a valid GGUF header are, so that mutations can aim at lengths, counts, types and offsets.
-// Reads bytes the writer made or a fixture has; it is a test's map of a good file, not a parser of bad ones.
+// The positions of the integers of a valid GGUF header, so that mutations can target lengths, counts, types and
+// offsets. Reads bytes of the writer or of a fixture; it is a map of a valid file, not a parser of invalid ones.
 
 import { fixedBytes, isFixed, valueTypeById, type GgufValueType } from "../../src/gguf/value.js";
 
@@ -10,7 +10,7 @@ export interface HeaderField {
 
 export interface HeaderMap {
   readonly fields: readonly HeaderField[];
-  /** Lengths of array elements: there can be thousands, so they are aimed at apart from the rest. */
+  /** Lengths of array elements: there can be thousands, so they are targeted separately. */
   readonly elementFields: readonly HeaderField[];
   /** Scalar values: a file with another value still opens; the code that uses the value refuses it. */
   readonly valueFields: readonly HeaderField[];

@@ -19,7 +19,7 @@ test(`${CASES} mutated files are opened or refused, never more`, async () => {
   const report = await fuzz({ seed: 1, cases: CASES });
   const refusals = [...report.refused.values()].reduce((sum, count) => sum + count, 0);
   expect(report.opened + refusals).toBeGreaterThanOrEqual(CASES);
-  // Mutants that all died on the first byte, or that were all harmless, would prove nothing.
+  // Mutants that all fail at the first byte, or that are all harmless, would prove nothing.
   expect(report.opened).toBeGreaterThan(CASES / 20);
   expect(refusals).toBeGreaterThan(CASES / 4);
   expect(report.refused.size).toBeGreaterThanOrEqual(10);

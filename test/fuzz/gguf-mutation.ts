@@ -18,9 +18,9 @@ export interface FuzzOptions {
   /** The first case's seed; the others follow it. */
   readonly seed: number;
   readonly cases: number;
-  /** What to break; by default everything there is. */
+  /** The base files to break; by default all of them. */
   readonly bases?: readonly Base[];
-  /** What else to do with a file that opened; held to the same bounds. */
+  /** What else to do with a file that opened, within the same limits. */
   readonly inspect?: (file: GgufFile) => Promise<void>;
   readonly maxCaseMs?: number;
   readonly maxCaseBytes?: number;
@@ -28,7 +28,7 @@ export interface FuzzOptions {
 
 export interface FuzzReport {
   readonly opened: number;
-  /** How often each error code came, by code. */
+  /** How often each error code occurred. */
   readonly refused: ReadonlyMap<string, number>;
   readonly slowestMs: number;
   readonly largestBytes: number;
@@ -56,7 +56,7 @@ function baseOf(bytes: Buffer): Base {
   return { header: Buffer.from(bytes.subarray(0, map.headerBytes)), map, dataBytes: bytes.length - map.headerBytes };
 }
 
-/** A few of everything the format has. */
+/** A file with a few of everything that the format has. */
 function syntheticFile(): Buffer {
   const inner = [arr("", "uint16", [1, 2]), arr("", "string", ["a", "b"])].map(({ value }) => value as GgufArray);
   return Buffer.from(
@@ -99,7 +99,7 @@ export function fuzzBases(): readonly Base[] {
   return [baseOf(syntheticFile()), modelBase()];
 }
 
-/** A file that a whole model can be run from. */
+/** A file that a whole model can run from. */
 export function modelBase(): Base {
   return baseOf(readFileSync(REAL_MODEL));
 }
@@ -116,7 +116,7 @@ function writeField(bytes: Buffer, { offset, widthBytes }: HeaderField, value: b
   return bytes;
 }
 
-/** A field that the mutations so far have left inside the bytes. */
+/** A field that the previous mutations have left inside the bytes. */
 function pickField(bytes: Buffer, dice: Dice, { map }: Base): HeaderField | undefined {
   const field = dice.pick(dice.pick([map.fields, map.fields, map.valueFields, map.valueFields, map.elementFields]));
   return field.offset + field.widthBytes <= bytes.length ? field : undefined;
@@ -216,11 +216,11 @@ function touchArray(array: GgufArray): void {
   }
 }
 
-/** Every value, every array, every byte of every tensor. */
+/** Reads every value, every array, every byte of every tensor. */
 async function touch(file: GgufFile, views: boolean): Promise<void> {
   for (const { key, value } of file.metadata.entries()) {
     if (typeof value !== "object") file.metadata.get(key);
-    // One bad array says nothing about the next: each is touched, and each may refuse by itself.
+    // Each array is read separately, because each may be refused by itself.
     else ignoringRefusal(() => touchArray(value));
   }
   const target = new Uint8Array(READ_BYTES);
@@ -250,7 +250,7 @@ function heldBytes(): number {
   return arrayBuffers + heapUsed;
 }
 
-/** Kills this process, naming the case, when one case does not come back. */
+/** Kills this process, naming the case, if a case does not return. */
 class Watchdog implements Disposable {
   readonly #current = new Int32Array(new SharedArrayBuffer(8));
   readonly #worker: Worker;
@@ -307,7 +307,7 @@ async function runCases(folder: string, options: FuzzOptions): Promise<FuzzRepor
     const dice = new Dice(seed);
     const base = dice.pick(bases);
     const bytes = mutate(base, dice);
-    // The seed is in the name, so that a crash of the whole process leaves its case behind.
+    // The seed is in the name, so that a crash of the whole process identifies its case.
     const path = join(folder, `seed-${seed}.gguf`);
     writeFileSync(path, bytes);
     if (dice.below(8) > 0) truncateSync(path, bytes.length + base.dataBytes);

@@ -41,7 +41,7 @@ export async function useModel(file: GgufFile): Promise<void> {
   }
 }
 
-/** Overwrites stretches of tensor data with noise or with the bit patterns of NaN and infinity. */
+/** Overwrites ranges of tensor data with noise or with the bit patterns of NaN and infinity. */
 function corrupt(bytes: Buffer, dataStart: number, dice: Dice): void {
   for (let count = 1 + dice.below(MAX_CORRUPTIONS); count > 0; count--) {
     const start = dataStart + dice.below(bytes.length - dataStart);
@@ -56,7 +56,7 @@ export interface HeaderReport extends FuzzReport {
   readonly ran: number;
 }
 
-/** `ROCMFORGE_FUZZ_SEED=n` makes the case with that seed again, alone. */
+/** `ROCMFORGE_FUZZ_SEED=n` reproduces the case with that seed, alone. */
 export async function fuzzHeaders(seed: number, cases: number): Promise<HeaderReport> {
   let ran = 0;
   const inspect = async (file: GgufFile): Promise<void> => {

@@ -1,4 +1,4 @@
-// How `npm run bench:peers` judges and draws what it measured.
+// How `npm run bench:peers` judges and draws its results.
 
 import { describe, expect, it } from "vitest";
 import {
@@ -156,7 +156,7 @@ describe("rounds", () => {
   };
   const nameOf = ({ threads, flashAttention }: PeerSetup): string => `${flashAttention ? "flash" : "plain"} ${threads}`;
 
-  /** Speeds by setup; every run is noted. */
+  /** Speeds by setup; every run is recorded. */
   function fakeEngines(
     decode: Readonly<Record<string, number>>,
     prefill: Readonly<Record<string, number>>,

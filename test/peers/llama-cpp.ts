@@ -1,4 +1,4 @@
-// llama.cpp's tokenizer through node-llama-cpp, where `npm install --prefix bench/peers` has put it.
+// llama.cpp's tokenizer through node-llama-cpp, if `npm install --prefix bench/peers` has installed it.
 
 import { existsSync } from "node:fs";
 

@@ -1,6 +1,6 @@
-// Models with random weights on the reference backend and in llama.cpp. "Exact": llama.cpp gets the same weights widened
-// to f32, because it rounds activations to 8 bits for quantised ones. "As it is": llama.cpp gets our very file, which
-// shows that the bytes mean the same to both, as closely as that rounding allows.
+// Models with random weights on the reference backend and in llama.cpp. "Exact": llama.cpp gets the same weights
+// widened to f32, because it quantizes activations to 8 bits for quantised ones. "As it is": llama.cpp gets our file
+// itself, which shows that the bytes mean the same to both, as closely as that quantization allows.
 
 import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
@@ -25,7 +25,7 @@ const TABLE_EXACT = 0.02;
 const ROUNDED_MEAN = 0.3;
 const ROUNDED_DIVERGENCE = 0.05;
 const TOKENS = 40;
-/** More than one step. llama.cpp multiplies angles up in f32, so that they and the results part slowly along a text. */
+/** More than one step. llama.cpp accumulates angles in f32, so that they and the results drift apart along a text. */
 const LONG_TOKENS = 400;
 const DRAWN_CASES = Number(process.env["ROCMFORGE_DRAWN_MODELS"] ?? 150);
 const FIRST_SEED = Number(process.env["ROCMFORGE_SEED"] ?? 1_000);

@@ -1,5 +1,5 @@
-// Seeded random vocabularies, with what real ones seldom have: merges whose result is no token, bytes without a
-// token, tokens that reach across a space, equal scores, user-defined tokens inside words.
+// Seeded random vocabularies, with features that real ones seldom have: merges whose result is no token, bytes without
+// a token, tokens that contain a space, equal scores, user-defined tokens inside words.
 
 import { arr, bool, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
 import { SPELLING_OF_BYTE } from "../../src/tokenizer/byte-level.js";
@@ -79,7 +79,7 @@ export function syntheticSpm(dice: Dice): GgufEntry[] {
   ];
 }
 
-/** Merges over random neighbours of what is there already; one result in eight is left out of the vocabulary. */
+/** Merges over random neighbours among the existing symbols; one result in eight is left out of the vocabulary. */
 function randomMerges(dice: Dice, symbols: string[], tokens: Token[]): string[] {
   const merges = new Set<string>();
   for (let count = 0; count < 500; count++) {

@@ -1,4 +1,4 @@
-// A GGUF file written again with every tensor as f32: what a peer computes without rounding activations.
+// A GGUF file rewritten with every tensor as f32: a peer computes it without quantizing activations.
 
 import { GgufFile } from "../../src/gguf/file.js";
 import { type GgufWriterTensor, writeGguf } from "../../src/gguf/writer.js";

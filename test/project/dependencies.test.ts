@@ -24,7 +24,7 @@ const PACKAGES = lock.packages as unknown as Readonly<Record<string, LockedPacka
 const PRODUCTION = Object.entries(PACKAGES).filter(([path, entry]) => path !== "" && entry.dev !== true);
 const OLDEST_NODE = minVersion(packageJson.engines.node).version;
 
-/** The package that `name` means inside the one at `path`, found as Node finds it. */
+/** The package that `name` resolves to inside the one at `path`, as Node resolves it. */
 function resolved(path: string, name: string): LockedPackage | undefined {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
     const found = PACKAGES[folder === "" ? `node_modules/${name}` : `${folder}/node_modules/${name}`];

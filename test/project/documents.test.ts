@@ -1,4 +1,4 @@
-// Keeps pages in step with the code: environment variables and warnings, the types each backend takes, links.
+// Keeps pages in step with the code: environment variables and warnings, the types each backend supports, links.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
 
-/** The cells of every table row under a heading, head and rule left out. */
+/** The cells of every table row under a heading, without the head and the rule. */
 function tableUnder(page: string, heading: string): readonly (readonly string[])[] {
   const section =
     read(page)

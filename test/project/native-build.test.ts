@@ -27,10 +27,10 @@ const PREBUILT = join("prebuilds", `${process.platform}-${process.arch}`, "rocmf
 const STAMP = join(dirname(ADDON), "sources.sha256");
 const FAILURE = join(NATIVE, "build-failure.json");
 const LOCK = join(NATIVE, "build-lock");
-/** No process has a number this large. */
+/** No process has an id this large. */
 const NO_PROCESS = "999999999";
 
-/** Stands in for node-gyp: notes its command, then builds or fails as the environment says. */
+/** Replaces node-gyp: records its command, then builds or fails as the environment says. */
 const FAKE_NODE_GYP = `
 const { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } = require("node:fs");
 const command = process.argv[2];
@@ -45,7 +45,7 @@ if (command !== "configure") {
 }
 `;
 
-/** Lets a text file stand in for a shared library in every process of the scripts. */
+/** Lets a text file pass as a shared library in every process of the scripts. */
 const FAKE_LOADER = `
 require("node:module")._extensions[".node"] = (module, path) => {
   if (require("node:fs").readFileSync(path, "utf8") !== "loads") throw new Error("invalid ELF header");
@@ -78,7 +78,7 @@ function run(script: string, args: readonly string[] = [], env: Readonly<Record<
   return { status, stdout, stderr };
 }
 
-/** As `run`, beside others. */
+/** Like `run`, in parallel with others. */
 async function startInstall(): Promise<unknown> {
   const [status] = (await once(
     spawn(process.execPath, [join("scripts", "install-addon.mjs")], { cwd: folder.path, env: environment() }),
@@ -258,7 +258,7 @@ describe("the lock of a build", () => {
 });
 
 describe.skipIf(process.platform === "win32")("scripts/test-native.mjs (skipped on Windows)", () => {
-  /** Stands in for compiler and archiver: writes a program that succeeds wherever it is told to. */
+  /** Replaces compiler and archiver: writes a program that succeeds to the given path. */
   const FAKE_TOOL = `#!${process.execPath}
 const args = process.argv.slice(2);
 const path = args[0] === "rcs" ? args[1] : args[args.indexOf("-o") + 1];

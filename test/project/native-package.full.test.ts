@@ -1,4 +1,4 @@
-// The addon as somebody else gets it: built by their `npm install`, or by `doctor --build` where scripts were ignored.
+// The addon as users get it: built by `npm install`, or by `doctor --build` if scripts were ignored.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";

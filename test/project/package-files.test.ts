@@ -1,4 +1,4 @@
-// What a package would carry, as npm counts it: everything that runs, nothing that only tests need.
+// The files of the package, as npm lists them: everything that runs, nothing that only tests need.
 
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";

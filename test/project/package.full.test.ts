@@ -1,4 +1,4 @@
-// The package as somebody else gets it: packed, installed into an empty folder, imported, type-checked and run there.
+// The package as users get it: packed, installed into an empty folder, imported, type-checked and run there.
 
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

@@ -12,7 +12,9 @@ const MOST_BYTES = 40_000_000;
 const LONG_BY_NATURE = /\.test\.ts$|-test\.cpp$|-tables?\.ts$|^test\/fixtures\//;
 const BINARY = /\.(?:gguf|png|jpg|ico|woff2)$/;
 
-/** Tracked files and those about to be; undefined without git or a checkout, as in an unpacked archive. */
+/**
+ * Tracked files and new ones that git does not ignore; undefined without git or a checkout, as in an unpacked archive.
+ */
 function listFiles(): string[] | undefined {
   if (!existsSync(join(ROOT, ".git"))) return undefined;
   const listing = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
@@ -51,7 +53,7 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
   });
 
   it("rejects paths and addresses that exist on one machine only", () => {
-    // Spelled in pieces, so that this file passes its own test.
+    // Split into parts, so that this file passes its own test.
     const traces = [
       new RegExp(String.raw`(?<![\w.~-])/(?:work|root|home/\w+)` + "/"),
       new RegExp("https?://" + String.raw`(?:registry\.|localhost:4873)`),
@@ -80,7 +82,7 @@ describe.skipIf(files === undefined)("the repository (skipped without git or a c
         ),
       );
     expect(skips.length).toBeGreaterThan(20);
-    // Text that is put in may be the reason.
+    // Inserted text may be the reason.
     expect(skips.filter(({ title }) => !/\([^()]|\$\{/.test(title))).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
-// The scripts on a small project of their own, with a stand-in for npm: what they install, build and say,
-// and how they fail. A clean clone with the real npm is tried by hand (see CONTRIBUTING.md).
+// The scripts on a small project of their own, with a replacement for npm: what they install, build and print, and how
+// they fail. A clean clone with the real npm is tried by hand (see CONTRIBUTING.md).
 
 import { spawnSync } from "node:child_process";
 import {
@@ -21,7 +21,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Stands in for npm: notes its arguments, and installs or fails as the environment says. */
+/** Replaces npm: records its arguments, and installs or fails as the environment says. */
 const FAKE_NPM = `
 import { appendFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 appendFileSync("npm-calls.txt", process.argv.slice(2).join(" ") + " dry=" + process.env.npm_config_dry_run + "\\n");

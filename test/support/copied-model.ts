@@ -1,10 +1,10 @@
-// A model file like another, with some of its metadata changed.
+// A copy of a model file with some of its metadata changed.
 
 import type { GgufEntry } from "../../src/gguf/entry.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { type GgufWriterTensor, writeGguf } from "../../src/gguf/writer.js";
 
-/** The entries take the place of those with the same keys. */
+/** The entries replace those with the same keys. */
 export async function copyModel(from: string, to: string, entries: readonly GgufEntry[]): Promise<void> {
   using file = await GgufFile.open(from, { mapping: "off" });
   const tensors: GgufWriterTensor[] = [];

@@ -1,4 +1,4 @@
-// Seeded random numbers as tests want them: a failing case can be made again from its seed alone.
+// Seeded random numbers for tests: a failing case can be reproduced from its seed.
 
 import { RandomSource } from "../../src/sampler/rng.js";
 
@@ -13,7 +13,7 @@ export class Dice {
     return low + (high - low) * this.#source.next();
   }
 
-  /** A whole number from 0 up to but without `limit`; 0 where there is no choice. */
+  /** A whole number from 0 up to, but not including, `limit`; 0 if there is no choice. */
   below(limit: number): number {
     return Math.floor(this.#source.next() * limit);
   }

@@ -1,4 +1,4 @@
-// A device that does nothing but delay, fail and count: what the loader and the plans are tested with.
+// A device that only delays, fails and counts, for tests of the loader and of plans.
 
 import type {
   Backend,

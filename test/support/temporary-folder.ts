@@ -1,4 +1,4 @@
-// A folder that goes away with the test that made it.
+// A folder that is removed with the test that made it.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

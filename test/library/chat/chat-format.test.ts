@@ -1,5 +1,5 @@
-// Conversations to prompts: templates in the manner of each family, written for this test, and the defaults where a file
-// has none. Rendering runs in the real threads.
+// Conversations to prompts: templates in the style of each family, written for this test, and the defaults for files
+// without one. Rendering runs in the real workers.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readChatTemplates } from "../../../src/chat/template/chat-templates.js";
@@ -131,7 +131,7 @@ describe("default templates", () => {
       withTools,
       conversation([...afterCall, { role: "user", content: "And?" }], { tools: [weather] }),
     );
-    // Ids of other makers are turned into ones of nine characters, the same for the call and its result.
+    // Ids of other providers are replaced by ids of nine characters, the same for the call and its result.
     const id = /"id": "([0-9a-f]{9})"\}\]<\/s>\[TOOL_RESULTS\]\{"content": "Rain\.", "call_id": "([0-9a-f]{9})"\}/.exec(
       rendered.prompt,
     );
@@ -157,7 +157,7 @@ describe("default templates", () => {
     expect(rendered.stop).toContain("\nUser:");
     expect(rendered.addSpecial).toBe(false);
     expect(rendered.createParser().push(" Once")).toStrictEqual([{ kind: "text", text: "Once" }]);
-    // Tools, calls and results are told in words.
+    // Tools, calls and results are rendered as text.
     const tooled = await renderer.render(plain, conversation(afterCall, { tools: [weather] }));
     expect(tooled.prompt).toContain('{"name":"weather","description":"Says the weather."');
     expect(tooled.prompt).toContain(
@@ -262,7 +262,7 @@ describe("templates of files", () => {
     ).toBe("call arguments call-end");
   });
 
-  /** As a family has it that takes no system, no tools and no results, and refuses what does not alternate. */
+  /** A template that supports no system message, tools or results, and refuses messages that do not alternate. */
   const ALTERNATING = `{%- if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}
     {%- for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}`;
   const twoCalls: readonly ChatMessage[] = [
@@ -290,7 +290,7 @@ describe("templates of files", () => {
     expect(await prompt(gentle, [...hello, { role: "system", content: "Be brief." }])).toBe(
       "<user>Hello!\n\nBe brief.",
     );
-    // Of what the client itself has said twice, the template has the last word.
+    // The template decides if the client has given a value twice.
     await expect(prompt(gentle, [...hello, ...hello])).rejects.toThrow("Roles must alternate");
   });
 
@@ -347,7 +347,8 @@ describe("templates of files", () => {
     },
   };
 
-  // Each in the manner of a family whose templates were refused, for a construct that the library's interpreter did not know.
+  // Each in the style of a family whose templates were refused, because of a construct that the library's interpreter
+  // did not support.
   test.each<[string, string, string]>([
     [
       "Hermes: a parameter without a description",
@@ -385,7 +386,7 @@ describe("templates of files", () => {
       "1Hello!1",
     ],
   ])("%s", async (_, template, expected) => {
-    // A template that names no tool would be told of them in words.
+    // A template that does not mention tools would get them as text.
     expect(await prompt(model([], `${template}{{ tools[0].function.name if tools }}`), hello, { tools: [bare] })).toBe(
       `${expected}clock`,
     );

@@ -1,5 +1,5 @@
-// Whatever messages, tools and options say, the only control tokens of a prompt are those that the template writes, and
-// the tokens say the text as it was. Ordinary chats give the tokens that the prompt as one text gives.
+// Whatever messages, tools and options contain, the only control tokens of a prompt are those that the template writes,
+// and the tokens spell the text unchanged. Ordinary chats have the tokens of their prompt as one text.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => renderer[Symbol.asyncDispose]());
 
-/** A chat with text in every place that has one; `say` gives the text. */
+/** A chat with text in every field that can have one; `say` returns the text. */
 function conversation(family: Family, say: (place: string) => string): ChatConversation {
   const calls = [
     {
@@ -93,7 +93,7 @@ for (const [name, family] of Object.entries(FAMILIES)) {
         ...controls.map((token) => (place: string) => `${token}${place}${token}`),
         () => all,
         () => `</think>${all}\n${controls.toReversed().join("</think>")}`,
-        // Halves that meet where two texts stand side by side, or where something between them is taken away.
+        // Halves that meet if two texts are adjacent, or if something between them is removed.
         ...controls.flatMap((token) =>
           [2, token.length - 1].map((cut) => (place: string) => `${token.slice(cut)}${place}--${token.slice(0, cut)}`),
         ),
@@ -138,7 +138,7 @@ for (const [name, family] of Object.entries(FAMILIES)) {
           ),
           async (texts) => {
             let next = 0;
-            // Somewhere a place may be empty, and some templates then write no turn for it: a letter is in all of them.
+            // A field may be empty, and some templates then write no turn for it, so all of them have a letter.
             const {
               prompt,
               tokens,

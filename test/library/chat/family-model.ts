@@ -92,7 +92,7 @@ export function familyModel(family: Family): FamilyModel {
   return { tokenizer, controls: all.length, chatTemplates: { default: template, toolUse: undefined } };
 }
 
-/** What tokens say, control tokens in their own spelling; each stretch of text has SentencePiece's space in front. */
+/** The text of tokens, control tokens in their own spelling; each run of text has SentencePiece's space in front. */
 export function written({ tokenizer, controls }: FamilyModel, tokens: Iterable<number>): string {
   let [text, plain] = ["", [] as number[]];
   for (const token of [...tokens, 0]) {

@@ -1,16 +1,16 @@
-// Templates in the manner of each family that is supported, written for these tests: the same marks and constructs as
-// the published ones, and none of their words. Each comes with the control tokens of its vocabulary.
+// Templates in the style of each supported family, written for these tests: the same marks and constructs as the
+// published ones, and none of their words. Each comes with the control tokens of its vocabulary.
 
 export interface Family {
-  /** As the vocabulary of such a model is made. */
+  /** The kind of the model's vocabulary. */
   readonly vocabulary: "bpe" | "spm";
-  /** Beside BOS and EOS. */
+  /** Control tokens beside BOS and EOS. */
   readonly controls: readonly string[];
-  /** `<s>` and `</s>` where not said. */
+  /** `<s>` and `</s>` by default. */
   readonly ends?: readonly [bos: string, eos: string];
   /** Undefined: the default for such a vocabulary. */
   readonly template?: string;
-  /** Whether it has places for tools, calls and their results. */
+  /** Whether it supports tools, calls and their results. */
   readonly tools: boolean;
 }
 
@@ -132,7 +132,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
   },
   "Gemma 4": {
     vocabulary: "spm",
-    // In this vocabulary </s> is the tag of HTML, and text.
+    // In this vocabulary </s> is an HTML tag, and text.
     ends: ["<bos>", "<eos>"],
     controls: [
       "<|turn>",
@@ -254,7 +254,7 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
     vocabulary: "bpe",
     controls: ["<|turn|>", "<|stop|>"],
     tools: true,
-    // What no family should do, and what a control token could be made of all the same.
+    // Constructs that no family should use, and that could produce a control token.
     template: `{%- for m in messages %}<|turn|>{{ m.role }}{{ m.name }}{{ m.tool_call_id }}{{ m.reasoning_content }}{{ m.content }}{{ m.content }}{{ (m.content or '') | replace('--', '') }}{{ (m.content or '')[1:] }}{{ (m.content or '')[::-1] }}{{ (m.content or '') | upper | lower }}{{ (m.content or '').split('|') | join('|') }}{{ '%s%s' | format(m.name, m.content) }}{{ '{}{}'.format(m.content, m.name) }}{{ [m.content, m.name] }}{{ (m.content or '').replace('@', m.name or '') }}{{ (m.content or '') | indent(2) }}{{ (m.content or '') | list | join }}{% for c in m.tool_calls or [] %}{{ c.id }}{{ c.function.name }}{{ c.function.arguments }}{% for k in c.function.arguments %}{{ k }}{% endfor %}{% endfor %}<|stop|>{% endfor %}{% for t in tools or [] %}{{ t }}{{ t.function.name }}{{ t.function.description }}{{ t | tojson }}{% endfor %}{{ tone }}`,
   },
 };

@@ -1,4 +1,5 @@
-// No template, however hostile, takes down the process or the next rendering: it ends with CHAT_LIMIT or CHAT_TEMPLATE.
+// No template, however hostile, crashes the process or breaks the next rendering: it ends with CHAT_LIMIT or
+// CHAT_TEMPLATE.
 
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
@@ -22,7 +23,7 @@ async function outcomeOf(template: string): Promise<string> {
 }
 
 async function expectToWork(): Promise<void> {
-  // Another template each time, or it would come out of the cache.
+  // Another template each time, because equal ones are cached.
   const template = `{{ messages[0].content }} ${renderings++}`;
   // On a busy machine even this may be late once.
   const { text } = await runner.render(template, variables).catch(() => runner.render(template, variables));

@@ -1,6 +1,6 @@
-// Templates that try to take all the time or memory there is, each in another way.
+// Templates that try to use up all time or memory, each in another way.
 
-/** `{% set s = … %}` so often doubles a text or a list. */
+/** A text or a list that is doubled this many times by `{% set s = … %}`. */
 const doubling = (start: string, step: string, times: number): string =>
   `{% set s = ${start} %}${`{% set s = ${step} %}`.repeat(times)}`;
 const nested = (levels: number, body: string): string =>

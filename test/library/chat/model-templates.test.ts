@@ -1,4 +1,4 @@
-// The templates of a model file, all the way from its metadata to a prompt.
+// The templates of a model file, from its metadata to a prompt.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ChatRenderer } from "../../../src/chat/chat-renderer.js";

@@ -78,7 +78,7 @@ function outcomeOf(render: () => string): { readonly text: string | undefined } 
 }
 
 for (const [name, { template, tools }] of Object.entries(FAMILIES)) {
-  // The last one uses what that engine does not know.
+  // The last one uses constructs that that engine does not support.
   if (template === undefined || name === "parts and pieces") continue;
   describe(`${name}`, () => {
     for (const [chat, variables] of Object.entries(CHATS)) {

@@ -1,4 +1,4 @@
-// Real files: the embedded model, the fixtures, and the vocabularies where they are at hand.
+// Real files: the embedded model, the fixtures, and the vocabularies if they are available.
 
 import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";

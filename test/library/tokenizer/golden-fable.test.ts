@@ -25,7 +25,7 @@ describe("golden tokenizations of fable", () => {
   });
 
   test.each(golden.cases)("decodes $text", ({ text, tokens }) => {
-    // "<|endoftext|>" in a text comes back only where special tokens are printed, and BOS with it.
+    // "<|endoftext|>" in a text is decoded only if special tokens are printed, and BOS with it.
     const withoutBos = tokens.slice(tokenizer.addsBos ? 1 : 0);
     expect(tokenizer.decode(withoutBos, { special: true })).toBe(text);
   });

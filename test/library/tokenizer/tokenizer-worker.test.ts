@@ -1,4 +1,4 @@
-// Long texts in a thread of their own, which is made from dist/.
+// Long texts in the tokenizer worker, which runs from dist/.
 
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, vi } from "vitest";

@@ -6,7 +6,7 @@ import { LimitedWorker, type LimitedWorkerOptions } from "../../../src/worker/li
 
 const inside = new URL("../../../dist/worker/", import.meta.url).href;
 
-/** Does what it is told, however bad. */
+/** A worker that does anything on command, however harmful. */
 const MISBEHAVING = `
   import { answerCalls } from "${inside}answer-calls.js";
   import { Transferred } from "${inside}call-message.js";
@@ -43,7 +43,7 @@ afterEach(async () => {
 });
 
 const answer = (value: unknown) => ({ kind: "answer", value });
-/** A call that holds its thread until it is let go. */
+/** A call that occupies its thread until it is released. */
 function holding(made: LimitedWorker) {
   const shared = new SharedArrayBuffer(4);
   const outcome = made.call(["wait", shared]);

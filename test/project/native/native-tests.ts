@@ -14,7 +14,7 @@ interface NativeTests {
   ): Promise<{ readonly exitCode: number; readonly output: string }>;
 }
 
-/** To compile or to run everything, from cold, on a busy machine. */
+/** The time limit for compiling or running everything, with an empty cache, on a busy machine. */
 export const LIMIT_MS = 1_800_000;
 
 export const nativeTests = (await import(

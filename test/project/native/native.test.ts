@@ -31,7 +31,7 @@ describe.skipIf(missing !== undefined)(`the C++ tests under sanitizers${why}`, (
     LIMIT_MS,
   );
 
-  // At once: each is a process of its own, and they are among the longest tests there are.
+  // In parallel: each is a separate process, and they are among the longest tests.
   it.concurrent.each(nativeTestNames())(
     "%s",
     async (name) => {

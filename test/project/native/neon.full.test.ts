@@ -1,5 +1,6 @@
-// The NEON kernels: cross-compiled for aarch64 and run under qemu-user. Where the tools are missing, root in a container,
-// under CI or with ROCMFORGE_TEST_INSTALL=1 has Debian's packages installed; elsewhere the tests skip and name them.
+// The NEON kernels: cross-compiled for aarch64 and run under qemu-user. If the tools are missing, Debian packages are
+// installed as root in a container, under CI or with ROCMFORGE_TEST_INSTALL=1; otherwise the tests are skipped and name
+// them.
 
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,7 +11,7 @@ const { buildNativeTests, missingTool, nativeTestNames, runNativeTest } = native
 const PACKAGES = ["g++-aarch64-linux-gnu", "qemu-user"];
 const INSTALL_LIMIT_MS = 300_000;
 
-/** Nobody's own machine is changed unasked. */
+/** A developer's own machine is not changed without permission. */
 function mayInstall(): boolean {
   if (process.getuid?.() !== 0) return false;
   const { CI = "", ROCMFORGE_TEST_INSTALL = "" } = process.env;
@@ -18,14 +19,14 @@ function mayInstall(): boolean {
   return isContainer || ROCMFORGE_TEST_INSTALL === "1" || !["", "0", "false"].includes(CI);
 }
 
-/** What is still missing in the end. */
+/** The tools that are still missing. */
 async function installPackages(): Promise<string | undefined> {
   const options = { timeout: INSTALL_LIMIT_MS, env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
   const install = (): void =>
     void spawnSync("apt-get", ["install", "-y", "--no-install-recommends", ...PACKAGES], options);
   install();
   if ((await missingTool("aarch64")) === undefined) return undefined;
-  // A fresh image knows no packages until it has asked.
+  // A new image has no package lists.
   spawnSync("apt-get", ["update"], options);
   install();
   return await missingTool("aarch64");
