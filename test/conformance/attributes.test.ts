@@ -93,7 +93,8 @@ describeSubjects((subject) => {
     skip: Skip,
   ): Promise<void> {
     const shape = { type: "f16", blockTokens: BLOCK_TOKENS, blocks: 16, rotated, ...cache } as const;
-    const wanted = attentionCase(heads, shape, 700, attributes);
+    const rows = 1 + Math.max(...steps.flatMap(({ tokens }) => [...tokens]));
+    const wanted = attentionCase(heads, shape, rows, attributes);
     skipUnsupported(subject, wanted, skip);
     await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
   }
