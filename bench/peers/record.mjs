@@ -1,4 +1,5 @@
-// `node bench/peers/record.mjs`: records llama.cpp's answers for the random models in test/fixtures/peers.
+// `node bench/peers/record.mjs`: records llama.cpp's answers for the random models, and its tokens for texts in Gemma's
+// manner, in test/fixtures/peers.
 // Needs `npm install --prefix bench/peers`; run it when the models or the peer's version change.
 
 import { createViteServer } from "vitest/node";
@@ -13,6 +14,8 @@ const server = await createViteServer({
 try {
   const { recordAnswers } = await server.ssrLoadModule("/test/peers/record-answers.ts");
   console.log(`recorded the answers for ${await recordAnswers()} models`);
+  const { recordGemmaTokens } = await server.ssrLoadModule("/test/peers/record-gemma-tokens.ts");
+  console.log(`recorded the tokens of ${await recordGemmaTokens()} texts`);
 } finally {
   await server.close();
 }

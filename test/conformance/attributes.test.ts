@@ -1,9 +1,10 @@
 // Attributes of operations against `reference`: sliding windows, soft-caps and sinks of attention, GELU gating, the scale
 // of embeddings, the soft-cap of a matmul. A backend that has no kernel for an attribute yet skips with its own reason.
 
-import { describe, expect, it, type TestContext } from "vitest";
-import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
+import { afterAll, describe, expect, it, type TestContext } from "vitest";
+import type { Backend, KvCacheType, StepInput } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { kvShapeOf } from "../../src/graph/program.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
 import {
@@ -92,8 +93,9 @@ describeSubjects((subject) => {
     skip: Skip,
   ): Promise<void> {
     const shape = { type: "f16", blockTokens: BLOCK_TOKENS, blocks: 16, rotated, ...cache } as const;
-    const wanted = attentionCase(heads, shape, 700, attributes);
-    await skipUnsupported(subject, wanted, skip);
+    const rows = 1 + Math.max(...steps.flatMap(({ tokens }) => [...tokens]));
+    const wanted = attentionCase(heads, shape, rows, attributes);
+    skipUnsupported(subject, wanted, skip);
     await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
   }
 
@@ -178,6 +180,18 @@ describeSubjects((subject) => {
     },
   );
 
+  it("refuses a cache whose layers differ with a reason, or makes it", async () => {
+    await using backend = subject.create();
+    const shape = kvShapeOf([
+      { kvHeads: 1, keyWidth: 64, valueWidth: 64 },
+      { kvHeads: 4, keyWidth: 32, valueWidth: 64 },
+    ]);
+    const options = { ...shape, blocks: 4, blockTokens: 16, type: "f16" } as const;
+    const support = backend.supportsKvCache(options);
+    if (support === true) backend.createKvCache(options)[Symbol.dispose]();
+    else expect(support.reason).toMatch(/layers/);
+  });
+
   it("returns soft-capped logits and candidates", async ({ skip }) => {
     const wanted: ProgramCase = {
       vocabularySize: 64,
@@ -191,7 +205,7 @@ describeSubjects((subject) => {
         return { hidden, logits: graph.matmul(scored, "output", { inputs: 64, outputs: 64, softCap: 5 }) };
       },
     };
-    await skipUnsupported(subject, wanted, skip);
+    skipUnsupported(subject, wanted, skip);
     await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const step: StepInput = {
@@ -214,8 +228,15 @@ describeSubjects((subject) => {
   });
 });
 
-async function skipUnsupported(subject: Subject, wanted: ProgramCase, skip: Skip): Promise<void> {
-  await using backend = subject.create();
+/** One backend for each subject that is only asked what it supports. */
+const asked = new Map<Subject, Backend>();
+afterAll(async () => {
+  for (const backend of asked.values()) await backend[Symbol.asyncDispose]();
+});
+
+function skipUnsupported(subject: Subject, wanted: ProgramCase, skip: Skip): void {
+  const backend = asked.get(subject) ?? subject.create();
+  asked.set(subject, backend);
   const reason = unsupportedReason(backend, wanted);
   if (reason !== undefined) skip(reason);
 }
@@ -234,7 +255,7 @@ async function expectRows(
   { width, counts, tolerance }: Judged,
   skip: Skip,
 ): Promise<void> {
-  await skipUnsupported(subject, wanted, skip);
+  skipUnsupported(subject, wanted, skip);
   await using reference = new ReferenceBackend();
   await using backend = subject.create();
   const steps = counts.map((count) => plainStep(count));

@@ -7,48 +7,15 @@ import { writeGguf } from "../../src/gguf/writer.js";
 import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
 import { Dice } from "../support/dice.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { awkwardText } from "./awkward-text.js";
-import { gemmaVocabulary } from "./gemma-vocabulary.js";
+import { gemmaText, gemmaVocabulary } from "./gemma-vocabulary.js";
 import { loadPeerVocabulary, peerIsInstalled } from "./llama-cpp.js";
 
 const VOCABULARIES = 5;
 const TEXTS_PER_VOCABULARY = 2_000;
 const REPORTED_DIFFERENCES = 3;
-const MARKS = [
-  "<mask>",
-  "<unused3>",
-  "<table>",
-  "</td>",
-  "<br>",
-  "[multimodal]",
-  "<0x41>",
-  "▁",
-  "<bos>",
-  "<start_of_turn>",
-];
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
-
-/** Awkward text with what this vocabulary has tokens of its own for. */
-function gemmaText(seed: number): string {
-  const dice = new Dice(seed);
-  const insertion = (): string => {
-    switch (dice.below(4)) {
-      case 0:
-        return "\n".repeat(1 + dice.below(70));
-      case 1:
-        return " ".repeat(1 + dice.below(70));
-      case 2:
-        return dice.pick(MARKS);
-      default:
-        return "";
-    }
-  };
-  return Array.from({ length: 1 + dice.below(4) }, (_, part) => insertion() + awkwardText(seed * 8 + part, MARKS)).join(
-    insertion(),
-  );
-}
 
 describe.skipIf(!peerIsInstalled)("beside llama.cpp (skipped without npm install --prefix bench/peers)", () => {
   test.each(Array.from({ length: VOCABULARIES }, (_, seed) => seed))("vocabulary %i", async (vocabularySeed) => {

@@ -3,7 +3,8 @@
 
 import { arr, bool, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
 import { byteTokenText } from "../../src/tokenizer/bpe-encoder.js";
-import type { Dice } from "../support/dice.js";
+import { Dice } from "../support/dice.js";
+import { awkwardText } from "./awkward-text.js";
 
 const TYPES = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
 const LONGEST_RUN = 31;
@@ -62,7 +63,7 @@ function specials(): Token[] {
     control("<start_of_turn>"),
     control("<end_of_turn>"),
     ...Array.from({ length: LONGEST_RUN }, (_, index) => userDefined("\n".repeat(index + 1))),
-    ...Array.from({ length: LONGEST_RUN - 1 }, (_, index) => userDefined(SPACE.repeat(index + 2))),
+    ...Array.from({ length: LONGEST_RUN - 1 }, (_, index) => userDefined(" ".repeat(index + 2))),
     ...TAGS.flatMap((tag) => [userDefined(`<${tag}>`), userDefined(`</${tag}>`)]),
     ...Array.from({ length: 256 }, (_, byte) => ({ text: byteTokenText(byte), type: TYPES.byte, score: -1000 })),
   ];
@@ -114,4 +115,37 @@ export function gemmaVocabulary(dice: Dice): GgufEntry[] {
     bool("tokenizer.ggml.add_eos_token", false),
     bool("tokenizer.ggml.add_space_prefix", false),
   ];
+}
+
+const MARKS = [
+  "<mask>",
+  "<unused3>",
+  "<table>",
+  "</td>",
+  "<br>",
+  "[multimodal]",
+  "<0x41>",
+  "▁",
+  "<bos>",
+  "<start_of_turn>",
+];
+
+/** Awkward text with what this vocabulary has tokens of its own for. */
+export function gemmaText(seed: number): string {
+  const dice = new Dice(seed);
+  const insertion = (): string => {
+    switch (dice.below(4)) {
+      case 0:
+        return "\n".repeat(1 + dice.below(70));
+      case 1:
+        return " ".repeat(1 + dice.below(70));
+      case 2:
+        return dice.pick(MARKS);
+      default:
+        return "";
+    }
+  };
+  return Array.from({ length: 1 + dice.below(4) }, (_, part) => insertion() + awkwardText(seed * 8 + part, MARKS)).join(
+    insertion(),
+  );
 }
