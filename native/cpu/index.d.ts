@@ -1,7 +1,7 @@
 // The native bindings: everything that TypeScript and the C++ addon exchange. The addon checks every argument again and
 // refuses it with an Error that has one of the codes below. Numbers are whole unless a comment says otherwise.
 
-/** INVALID: an argument points outside its buffer or contradicts another. TRUNCATED: the file shrank under its mapping. */
+/** INVALID: an argument is out of bounds or contradicts another. TRUNCATED: the file shrank while it was mapped. */
 export type NativeErrorCode = "INVALID" | "MEMORY" | "TRUNCATED" | "CANCELLED";
 
 export interface NativeError extends Error {
@@ -31,7 +31,7 @@ export interface NativeKvOptions {
 
 export interface NativeKvCache {
   readonly sizeBytes: number;
-  /** Copies whole blocks of all layers, in the queue of the steps: from, to, from, to …. `pairs` is copied before the return. */
+  /** Copies whole blocks of all layers (from, to, from, to …) in the queue of the steps. `pairs` is copied at once. */
   copyBlocks(pairs: Int32Array): void;
   /** Steps and copies in flight keep the memory. */
   dispose(): void;
@@ -141,7 +141,7 @@ export type NativeInstruction =
       readonly sinks: number;
       readonly out: number;
     }
-  /** Rope of the keys and of the queries, and the KV write, in one instruction; the ropes share everything but heads. */
+  /** Rope of queries and keys, which share everything but their heads, and the KV write, in one instruction. */
   | {
       readonly kind: "rope-store";
       readonly layer: number;

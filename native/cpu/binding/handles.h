@@ -1,6 +1,6 @@
-// The objects that JavaScript holds: regions, caches and programs. Those that it passes back carry a type tag, so that one
-// passed for another (by a changed prototype, say) is refused. They have methods and plain properties only: a getter could be called on
-// anything. An object whose inside is empty was disposed, or was not made by the addon.
+// The objects that JavaScript holds: regions, caches and programs. Those that it passes back carry a type tag, so that
+// one passed for another (by a changed prototype, say) is refused. They have methods and plain properties only: a
+// getter could be called on anything. An object whose inside is empty was disposed, or was not made by the addon.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// The engine's errors as JavaScript's, with the codes of index.d.ts. Every function that JavaScript calls runs inside `guarded`.
+// The engine's errors as JavaScript's, with the codes of index.d.ts. Every function that JavaScript calls runs inside
+// `guarded`.
 
 #pragma once
 

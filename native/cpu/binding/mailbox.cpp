@@ -1,5 +1,5 @@
-// Finished jobs lie in a list of ours; the thread-safe function only says that there is something in it, so nothing is lost
-// or leaked when Node drops a call at the end of an environment.
+// Finished jobs lie in a list of ours; the thread-safe function only says that there is something in it, so nothing is
+// lost or leaked when Node drops a call at the end of an environment.
 
 #include "mailbox.h"
 

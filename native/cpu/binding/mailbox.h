@@ -1,6 +1,6 @@
-// The way back from the runner's thread to one JavaScript environment (the main thread, or a worker). Jobs under way keep
-// that environment's event loop alive; an idle addon does not. When the environment ends, its job that is running is
-// cancelled and waited for, because the files that it reads from go away with the environment.
+// The way back from the runner's thread to one JavaScript environment (the main thread, or a worker). Jobs under way
+// keep that environment's event loop alive; an idle addon does not. When the environment ends, its job that is running
+// is cancelled and waited for, because the files that it reads from go away with the environment.
 
 #pragma once
 

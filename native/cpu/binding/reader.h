@@ -1,5 +1,5 @@
-// Reading JavaScript values with a check of every type and range. What is read is copied at once: the next property may be
-// a getter that changes everything. A violation is thrown as `invalid`, with the path in the argument.
+// Reading JavaScript values with a check of every type and range. What is read is copied at once: the next property may
+// be a getter that changes everything. A violation is thrown as `invalid`, with the path in the argument.
 
 #pragma once
 

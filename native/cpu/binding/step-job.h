@@ -1,4 +1,5 @@
-// A step on its way through the runner. It holds a share of everything it uses, so all of that may be disposed meanwhile.
+// A step on its way through the runner. It holds a share of everything it uses, so all of that may be disposed
+// meanwhile.
 
 #pragma once
 
@@ -37,8 +38,8 @@ class StepJob : public AsyncJob {
   std::vector<OutputRow> rows_;
 };
 
-/// A copy of KV blocks, in the queue of the steps. It has no result and needs no environment: it cannot fail, and it holds a
-/// share of the cache.
+/// A copy of KV blocks, in the queue of the steps. It has no result and needs no environment: it cannot fail, and it
+/// holds a share of the cache.
 class CopyJob : public Job {
  public:
   CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs)

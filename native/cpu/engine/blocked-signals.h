@@ -1,5 +1,5 @@
-// While one of these lives, threads that are started take no signals meant for the process: those belong to the thread of
-// the event loop. Faults of our own code stay with us.
+// While one of these lives, threads that are started take no signals meant for the process: those belong to the thread
+// of the event loop. Faults of our own code stay with us.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The weights that a program is bound to: matrices in the layout of their regions, vectors as f32. A step holds a share, so a program
-// may be bound anew while steps of the old binding are under way.
+// The weights that a program is bound to: matrices in the layout of their regions, vectors as f32. A step holds a
+// share, so a program may be bound anew while steps of the old binding are under way.
 
 #pragma once
 

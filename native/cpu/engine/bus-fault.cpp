@@ -1,5 +1,5 @@
-// The handler may run at any instant on any thread, so it reads nothing but atomics in a fixed table and a thread-local of
-// the initial-exec model (which is never allocated on first use), and calls nothing but the system.
+// The handler may run at any instant on any thread, so it reads nothing but atomics in a fixed table and a thread-local
+// of the initial-exec model (which is never allocated on first use), and calls nothing but the system.
 
 #include "bus-fault.h"
 
@@ -38,7 +38,8 @@ std::mutex entries_mutex;
 struct sigaction previous_action;
 uintptr_t page_bytes = 4096;
 
-// musl refuses this model in libraries that are loaded late; there the guard has touched the variable before a fault can.
+// musl refuses this model in libraries that are loaded late; there the guard has touched the variable before a fault
+// can.
 #if defined(__GLIBC__)
 __attribute__((tls_model("initial-exec")))
 #endif

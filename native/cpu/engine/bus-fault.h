@@ -1,5 +1,6 @@
-// What happens when a mapped file shrinks while it is being read: the page that is gone becomes zeros, the region that it
-// belongs to is marked, and the step that met it ends as an error. Faults anywhere else go to the handler that was installed before.
+// What happens when a mapped file shrinks while it is being read: the page that is gone becomes zeros, the region that
+// it belongs to is marked, and the step that met it ends as an error. Faults anywhere else go to the handler that was
+// installed before.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // The interpreter: all threads of the team run the instructions in order, and the work is divided inside each one.
-// Everything that can fail is done before the first instruction; after that, cancellation and a shrunken file are looked for
-// between two instructions, and a thread that sees one leaves the team (see team.h).
+// Everything that can fail is done before the first instruction; after that, cancellation and a shrunken file are
+// looked for between two instructions, and a thread that sees one leaves the team (see team.h).
 
 #include "executor.h"
 

@@ -1,5 +1,5 @@
-// A compiled program and what it needs to run: scratch memory that grows to the largest step so far, the layout of the last
-// size of step, and a profile of where time goes. Steps run on the runner's thread, one at a time.
+// A compiled program and what it needs to run: scratch memory that grows to the largest step so far, the layout of the
+// last size of step, and a profile of where time goes. Steps run on the runner's thread, one at a time.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The fields of an instruction as its caller wrote them. An instruction reads itself through this interface, so that its file
-// knows nothing of JavaScript: the bindings read the fields of an object, the C++ tests those of a map.
+// The fields of an instruction as its caller wrote them. An instruction reads itself through this interface, so that
+// its file knows nothing of JavaScript: the bindings read the fields of an object, the C++ tests those of a map.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the checks of instructions are made of: every id that an instruction names, every width that it implies. An output may
-// not lie in memory that other threads still read while it is written.
+// What the checks of instructions are made of: every id that an instruction names, every width that it implies. An
+// output may not lie in memory that other threads still read while it is written.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// What every instruction is to the engine. Each has one file under instructions/ with its struct, how it is read, how it is
-// checked and how it runs; instructions/table.cpp lists them.
+// What every instruction is to the engine. Each has one file under instructions/ with its struct, how it is read, how
+// it is checked and how it runs; instructions/table.cpp lists them.
 
 #pragma once
 
@@ -15,8 +15,8 @@ struct Program;
 struct StepRun;
 struct StepSize;
 
-/// How an instruction divides a step of one size, and the scratch memory that this takes. Instructions use the same memory
-/// one after the other.
+/// How an instruction divides a step of one size, and the scratch memory that this takes. Instructions use the same
+/// memory one after the other.
 struct InstructionPlan {
   /// Of each thread.
   size_t thread_bytes = 0;
@@ -38,7 +38,8 @@ class Instruction {
   virtual void check(InstructionCheck& check) = 0;
   /// Null for an instruction that takes no scratch memory. Throws `memory` for sizes beyond any machine.
   virtual std::unique_ptr<InstructionPlan> plan(const Program&, const StepSize&) const { return nullptr; }
-  /// Every thread of the step calls this; they share the work of each phase. `plan` is what `plan` returned for the step.
+  /// Every thread of the step calls this; they share the work of each phase. `plan` is what `plan` returned for the
+  /// step.
   virtual void run(const StepRun& run, Member& member, const InstructionPlan* plan) const = 0;
 };
 

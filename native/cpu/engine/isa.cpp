@@ -1,5 +1,5 @@
-// Which kernels may run here. The build says which units it has (ROCMFORGE_HAS_*); the processor and the operating system
-// say which of them are safe to call.
+// Which kernels may run here. The build says which units it has (ROCMFORGE_HAS_*); the processor and the operating
+// system say which of them are safe to call.
 
 #include "isa.h"
 
@@ -32,8 +32,8 @@ const RowKernels& row_kernels_neon();
 namespace {
 
 #if defined(ROCMFORGE_HAS_AVX512)
-/// By CPUID, because older compilers do not know F16C by name. AVX2 is tested beside it, which says that the operating system
-/// saves the registers.
+/// By CPUID, because older compilers do not know F16C by name. AVX2 is tested beside it, which says that the operating
+/// system saves the registers.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;

@@ -1,5 +1,5 @@
-// Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are written.
-// A step and a copy hold a share of it, so giving a cache up while they run is safe.
+// Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are
+// written. A step and a copy hold a share of it, so giving a cache up while they run is safe.
 
 #pragma once
 
@@ -38,8 +38,8 @@ class KvCache {
     return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes;
   }
 
-  /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and source.
-  /// On the thread that owns the cache.
+  /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and
+  /// source. On the thread that owns the cache.
   void check_copies(const std::vector<int32_t>& pairs);
   /// Whole blocks of all layers. The pairs have been checked, and no step runs meanwhile.
   void copy_blocks(const std::vector<int32_t>& pairs) noexcept;

@@ -1,5 +1,5 @@
-// Offsets of slots, angles and the scratch memory of instructions. Numbers of tokens and rows are bounded by the check of the
-// program; sums over instructions and slots are checked here.
+// Offsets of slots, angles and the scratch memory of instructions. Numbers of tokens and rows are bounded by the check
+// of the program; sums over instructions and slots are checked here.
 
 #include "layout.h"
 

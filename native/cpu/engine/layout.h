@@ -1,5 +1,6 @@
-// How a step of a given size uses scratch memory, decided before it runs. Offsets are bytes from the start of the program's
-// arena. Instructions run one after the other, so they use the same shared part and the same part of each thread.
+// How a step of a given size uses scratch memory, decided before it runs. Offsets are bytes from the start of the
+// program's arena. Instructions run one after the other, so they use the same shared part and the same part of each
+// thread.
 
 #pragma once
 
@@ -19,7 +20,8 @@ constexpr size_t kTileSizes[] = {8, 4, 2, 1};
 constexpr size_t kTileKinds = 4;
 static_assert(kTileSizes[0] == kAttentionRows);
 
-/// Up to this many panels of tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch memory.
+/// Up to this many panels of tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch
+/// memory.
 constexpr size_t kSmallBatchPanels = 8;
 
 /// Everything that the layout of a step depends on.

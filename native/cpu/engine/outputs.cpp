@@ -1,5 +1,6 @@
-// What a step returns for each output row: bias and mask first, then logits, candidates or the hidden state. A row that is
-// not finite says so by itself. Sums run over fixed runs of columns, so that they do not depend on the number of threads.
+// What a step returns for each output row: bias and mask first, then logits, candidates or the hidden state. A row that
+// is not finite says so by itself. Sums run over fixed runs of columns, so that they do not depend on the number of
+// threads.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// The check of a program as it comes from the bindings: limits, memory, weights, then each instruction. A program that has
-// passed runs without further checks: no step of it leaves its buffers.
+// The check of a program as it comes from the bindings: limits, memory, weights, then each instruction. A program that
+// has passed runs without further checks: no step of it leaves its buffers.
 
 #include <string>
 

@@ -10,8 +10,8 @@
 
 namespace rocmforge {
 
-// Far above every model. Within these limits, two sizes of a step multiply without overflow and every phase counts within
-// 32 bits.
+// Far above every model. Within these limits, two sizes of a step multiply without overflow and every phase counts
+// within 32 bits.
 constexpr size_t kMaxListed = size_t{1} << 20;
 constexpr size_t kWidest = size_t{1} << 28;
 constexpr size_t kMaxHeads = 4096;

@@ -1,5 +1,6 @@
-// A program as the engine runs it: the program of the bindings in plain structs. `check_program` makes sure that no step of
-// it can leave its buffers; nothing else may be assumed about a program before that. Ids index their lists; -1 is none.
+// A program as the engine runs it: the program of the bindings in plain structs. `check_program` makes sure that no
+// step of it can leave its buffers; nothing else may be assumed about a program before that. Ids index their lists; -1
+// is none.
 
 #pragma once
 

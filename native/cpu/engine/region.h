@@ -1,5 +1,5 @@
-// Memory that weights are read from: a mapping of a file that the caller owns, or a buffer of the addon's own. Access is by (offset, length),
-// checked; no other file makes a pointer of an address from the bindings.
+// Memory that weights are read from: a mapping of a file that the caller owns, or a buffer of the addon's own. Access
+// is by (offset, length), checked; no other file makes a pointer of an address from the bindings.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The check of a step as it comes from the bindings: no index is out of range, and no two rows write the same position. The same
-// rules as the check in TypeScript, independent of it.
+// The check of a step as it comes from the bindings: no index is out of range, and no two rows write the same position.
+// The same rules as the check in TypeScript, independent of it.
 
 #include <limits>
 #include <string>

@@ -1,5 +1,5 @@
-// One step as all its threads see it: constant while they run the instructions, except for the memory that the phases of an
-// instruction divide between them.
+// One step as all its threads see it: constant while they run the instructions, except for the memory that the phases
+// of an instruction divide between them.
 
 #pragma once
 

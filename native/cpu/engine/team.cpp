@@ -1,5 +1,5 @@
-// Claims are a compare-and-swap on (phase, next unit) in one word, so that a late member can never take a unit of a phase
-// it is not in. The member that completes the last unit opens the next phase and wakes the members that sleep.
+// Claims are a compare-and-swap on (phase, next unit) in one word, so that a late member can never take a unit of a
+// phase it is not in. The member that completes the last unit opens the next phase and wakes the members that sleep.
 
 #include "team.h"
 
@@ -61,7 +61,8 @@ bool Member::claim(size_t count, const ChunkSizes& chunks, size_t& first, size_t
 void Member::complete(size_t units, size_t count) {
   if (team_.done_.fetch_add(units, std::memory_order_acq_rel) + units != count) return;
   team_.done_.store(0, std::memory_order_relaxed);
-  // Sequentially consistent with the sleeper's own order (count itself, then look again): one of the two sees the other.
+  // Sequentially consistent with the sleeper's own order (count itself, then look again): one of the two sees the
+  // other.
   team_.claimed_.store(uint64_t{phase_ + 1} << 32, std::memory_order_seq_cst);
   if (team_.sleepers_.load(std::memory_order_seq_cst) == 0) return;
   std::lock_guard<std::mutex> lock(team_.mutex_);

@@ -1,7 +1,7 @@
 // How several threads walk one list of phases. Every member walks the whole list by itself; within a phase they claim
-// chunks of work from one counter, and a phase is over when all its work is done, not when all members have come by.
-// So a member that the system has put to sleep between two chunks delays no other member: the others do its share, and it skips
-// what is over when it wakes. A member may also leave for good between two phases.
+// chunks of work from one counter, and a phase is over when all its work is done, not when all members have come by. So
+// a member that the system has put to sleep between two chunks delays no other member: the others do its share, and it
+// skips what is over when it wakes. A member may also leave for good between two phases.
 
 #pragma once
 
@@ -46,8 +46,8 @@ class Member {
   /// Time spent waiting for others, in nanoseconds.
   uint64_t waited_ns() const { return waited_ns_; }
 
-  /// Runs work(first, end) over chunks of [0, count) together with the other members, and returns when all of it is done.
-  /// `count` is below 2³² and the same for every member.
+  /// Runs work(first, end) over chunks of [0, count) together with the other members, and returns when all of it is
+  /// done. `count` is below 2³² and the same for every member.
   template <typename Work>
   void phase(size_t count, const ChunkSizes& chunks, Work&& work) {
     if (count == 0) return;

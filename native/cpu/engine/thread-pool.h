@@ -19,8 +19,8 @@ class ThreadPool {
   /// Lives as long as the process, because its threads do.
   static ThreadPool& instance();
 
-  /// Calls work(member) on this thread and on up to threads - 1 others, and returns when all of them have come back. Those
-  /// who are late find nothing to join. Only one thread calls this at a time.
+  /// Calls work(member) on this thread and on up to threads - 1 others, and returns when all of them have come back.
+  /// Those who are late find nothing to join. Only one thread calls this at a time.
   template <typename Work>
   void run(size_t threads, Work&& work) {
     run_erased(

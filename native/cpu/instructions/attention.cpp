@@ -1,6 +1,6 @@
-// attention: causal attention of each token over the cached positions of its own sequence, all of them or a sliding window.
-// Queries of one KV head and a few tokens attend together, span by span. A query's result is the merge of its spans in
-// order, so it is the same whether one thread computes all spans or several share them.
+// attention: causal attention of each token over the cached positions of its own sequence, all of them or a sliding
+// window. Queries of one KV head and a few tokens attend together, span by span. A query's result is the merge of its
+// spans in order, so it is the same whether one thread computes all spans or several share them.
 
 #include <algorithm>
 
@@ -292,7 +292,8 @@ class AttentionRun {
     for (size_t slot = 0; slot < count; slot++) merge(task(first + slot), slot);
   }
 
-  /// Few tasks over long sequences: a unit is one span of one task; the thread that computes the last span merges the task.
+  /// Few tasks over long sequences: a unit is one span of one task; the thread that computes the last span merges the
+  /// task.
   void share_spans() {
     for (size_t first = 0; first < plan_.tasks; first += plan_.together) {
       const size_t tasks = std::min(plan_.together, plan_.tasks - first);

@@ -13,8 +13,8 @@ namespace {
 
 /// Up to this many tokens, GEMV over plain floats waits for memory anyway.
 constexpr size_t kMaxFloatGemvTokens = kGemvTokens;
-/// Weights of one chunk of a GEMV: enough that claiming it costs nothing, little enough that a thread which loses its core
-/// in the middle of one does not delay the others for long.
+/// Weights of one chunk of a GEMV: enough that claiming it costs nothing, little enough that a thread which loses its
+/// core in the middle of one does not delay the others for long.
 constexpr size_t kMinChunkBytes = size_t{16} << 10;
 constexpr size_t kMaxChunkBytes = size_t{512} << 10;
 /// Weights of one chunk that several passes of a GEMV read: they stay in the second-level cache.

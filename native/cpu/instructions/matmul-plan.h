@@ -1,5 +1,5 @@
-// How a matmul instruction divides a step: GEMV for small batches (and every batch in deterministic mode), GEMM for large
-// ones, and the weight rows of one chunk of work.
+// How a matmul instruction divides a step: GEMV for small batches (and every batch in deterministic mode), GEMM for
+// large ones, and the weight rows of one chunk of work.
 
 #pragma once
 

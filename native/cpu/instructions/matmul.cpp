@@ -1,6 +1,6 @@
-// matmul: norms the input (if there is a norm), quantizes it once, then multiplies it with every weight; the epilogue scales,
-// adds bias, soft-caps and adds a residual, or joins gate and up to a gated linear unit. How work is divided is in
-// matmul-plan.cpp.
+// matmul: norms the input (if there is a norm), quantizes it once, then multiplies it with every weight; the epilogue
+// scales, adds bias, soft-caps and adds a residual, or joins gate and up to a gated linear unit. How work is divided is
+// in matmul-plan.cpp.
 
 #include <algorithm>
 #include <vector>

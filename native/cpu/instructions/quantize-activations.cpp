@@ -1,4 +1,5 @@
-// quantize-activations: quantizes rows to 8 bits in blocks of 32 and dequantizes them, which is the loss of a q8 matmul.
+// quantize-activations: quantizes rows to 8 bits in blocks of 32 and dequantizes them, which is the loss of a q8
+// matmul.
 
 #include "../engine/fields.h"
 #include "../engine/instruction-check.h"

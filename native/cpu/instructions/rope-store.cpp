@@ -1,4 +1,5 @@
-// rope-store: rope of the queries and keys, which share everything but their heads, and the KV write, in one instruction.
+// rope-store: rope of the queries and keys, which share everything but their heads, and the KV write, in one
+// instruction.
 
 #include "kv-store.h"
 #include "rotation.h"

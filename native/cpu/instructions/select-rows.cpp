@@ -1,4 +1,5 @@
-// select-rows: keeps the rows that are needed further on, from all tokens to the outputs or from those to the scored ones.
+// select-rows: keeps the rows that are needed further on, from all tokens to the outputs or from those to the scored
+// ones.
 
 #include <cstring>
 

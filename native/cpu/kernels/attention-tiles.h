@@ -1,8 +1,8 @@
 // The two inner loops of attention: scores of a few tokens for a few rows, and values of a few columns for a few rows,
-// both with all their sums in registers. Include after a simd/*-float.h.
-// A score is one chain of additions over the columns and a sum of values one chain over the tokens, whichever tile
-// computes it, so that what a row gets depends on that row alone.
-// Loops over a tile are unrolled by pragma: GCC keeps an array of sums in memory if it finds out too late that it need not.
+// both with all their sums in registers. Include after a simd/*-float.h. A score is one chain of additions over the
+// columns and a sum of values one chain over the tokens, whichever tile computes it, so that what a row gets depends on
+// that row alone. Loops over a tile are unrolled by pragma: GCC keeps an array of sums in memory if it finds out too
+// late that it need not.
 
 #pragma once
 

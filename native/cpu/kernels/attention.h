@@ -1,7 +1,7 @@
 // Attention of a few query rows over one span of the paged cache. A span is short, so all its scores are kept: all keys
-// first, then the softmax, then all values; only spans are merged by their maxima.
-// Include after a simd/*-float.h and exponential.h. Positions outside a row's range [start, limit) do not reach that row:
-// neither their scores nor their values, which may be NaN from stale memory.
+// first, then the softmax, then all values; only spans are merged by their maxima. Include after a simd/*-float.h and
+// exponential.h. Positions outside a row's range [start, limit) do not reach that row: neither their scores nor their
+// values, which may be NaN from stale memory.
 
 #pragma once
 
@@ -108,8 +108,8 @@ inline void score_cell(const AttentionTask& task, const CellPart& part, const ui
   }
 }
 
-/// Values of one cell's tokens for all rows that see any of them. Starts and limits never fall from row to row, so the rows
-/// that see a token stand together.
+/// Values of one cell's tokens for all rows that see any of them. Starts and limits never fall from row to row, so the
+/// rows that see a token stand together.
 template <KvType type>
 inline void value_cell(const AttentionTask& task, const CellPart& part, const uint8_t* prefetch_from,
                        const float* weights) {

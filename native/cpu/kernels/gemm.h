@@ -1,6 +1,6 @@
-// GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the first-level
-// cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is made for it.
-// Sums wait in the calling thread's scratch between chunks.
+// GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the
+// first-level cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is
+// made for it. Sums wait in the calling thread's scratch between chunks.
 
 #pragma once
 

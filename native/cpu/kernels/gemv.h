@@ -1,6 +1,6 @@
-// GEMV, the matmul of a small batch: weights are streamed once, in the layout of the file, against up to eight tokens. They
-// are read in order, which the hardware's own prefetcher handles best: software prefetch made every type slower.
-// A token's arithmetic is bit-exact regardless of how many other tokens share the pass.
+// GEMV, the matmul of a small batch: weights are streamed once, in the layout of the file, against up to eight tokens.
+// They are read in order, which the hardware's own prefetcher handles best: software prefetch made every type slower. A
+// token's arithmetic is bit-exact regardless of how many other tokens share the pass.
 
 #pragma once
 

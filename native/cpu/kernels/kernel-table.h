@@ -1,6 +1,6 @@
-// The interface between the engine and the code that is written per instruction set: plain structs and function pointers.
-// Kernels trust their arguments (the engine has checked them), allocate nothing, never throw, and touch no memory
-// outside what they are given. Every function may run on several threads at once over disjoint outputs.
+// The interface between the engine and the code that is written per instruction set: plain structs and function
+// pointers. Kernels trust their arguments (the engine has checked them), allocate nothing, never throw, and touch no
+// memory outside what they are given. Every function may run on several threads at once over disjoint outputs.
 
 #pragma once
 
@@ -18,8 +18,9 @@ namespace rocmforge {
 ///   panels  `panel_tokens` tokens interleaved: for GEMM, which serves prefill and large decode batches
 enum class ActivationFormat : uint32_t { q8_rows, q8_panels, f32_rows, f32_panels };
 
-/// Activations that have been prepared for matmuls: quantized to 8 bits, or copied as f32. A group is one token (rows) or one panel (panels); groups are
-/// `group_bytes` apart and 64-byte aligned. `tokens` is the true count: a last panel that is not full is padded with zeros.
+/// Activations that have been prepared for matmuls: quantized to 8 bits, or copied as f32. A group is one token (rows)
+/// or one panel (panels); groups are `group_bytes` apart and 64-byte aligned. `tokens` is the true count: a last panel
+/// that is not full is padded with zeros.
 struct Activations {
   uint8_t* data;
   ActivationFormat format;
@@ -50,10 +51,10 @@ struct MatmulKernels {
   size_t max_gemv_tokens;
   /// Bytes of one group; the same for every weight type that reads the format.
   size_t (*group_bytes)(ActivationFormat format, size_t width);
-  /// Prepares groups [first_group, first_group + groups) of `activations` from rows of f32 that are `stride` floats apart.
-  /// `input` is the row of token 0, whatever the first group.
-  /// 8-bit formats quantize as the operation quantize-activations does: blocks of 32, scale = largest magnitude / 127, nearest
-  /// value, halves to even. A block that holds NaN or infinity gets the scale NaN.
+  /// Prepares groups [first_group, first_group + groups) of `activations` from rows of f32 that are `stride` floats
+  /// apart. `input` is the row of token 0, whatever the first group. 8-bit formats quantize as the operation
+  /// quantize-activations does: blocks of 32, scale = largest magnitude / 127, nearest value, halves to even. A block
+  /// that holds NaN or infinity gets the scale NaN.
   void (*quantize)(const float* input, size_t stride, size_t first_group, size_t groups,
                    const Activations& activations);
 
@@ -159,7 +160,8 @@ struct AttentionTask {
   const int32_t* block_table;
   size_t first;
   size_t end;
-  /// Positions below this have their block in the table. Those past `end` are not attended to, but fetched into the cache.
+  /// Positions below this have their block in the table. Those past `end` are not attended to, but fetched into the
+  /// cache.
   size_t table_end = 0;
   size_t rows;
   /// Every score x becomes soft_cap × tanh(x / soft_cap); 0 for none.
@@ -200,11 +202,12 @@ struct RowKernels {
   void (*convert)(TensorType type, const uint8_t* input, size_t count, float* out);
 
   void (*store_kv)(const KvStore& store);
-  /// Writes the partials of `task` and nothing else of it. `scratch` has attention_scratch_bytes() bytes, 64-byte aligned.
+  /// Writes the partials of `task` and nothing else of it. `scratch` has attention_scratch_bytes() bytes, 64-byte
+  /// aligned.
   void (*attend)(AttentionTask& task, uint8_t* scratch);
   size_t (*attention_scratch_bytes)();
-  /// out[0 .. width) = the spans of one row, merged in order. `sink` is a logit that joins the softmax without a value; null
-  /// for none.
+  /// out[0 .. width) = the spans of one row, merged in order. `sink` is a logit that joins the softmax without a value;
+  /// null for none.
   void (*merge_attention)(const AttentionPartial* spans, size_t count, size_t width, const float* sink, float* out);
 
   /// The first index whose value is NaN or infinite, or `count`.

@@ -1,6 +1,6 @@
-// Software prefetch of weights that will be read soon. Lines are prefetched a few at a time, between multiplications: all at
-// once would be more than a core can have in flight, and it would stall. They go to the second-level cache: the first
-// holds the activations.
+// Software prefetch of weights that will be read soon. Lines are prefetched a few at a time, between multiplications:
+// all at once would be more than a core can have in flight, and it would stall. They go to the second-level cache: the
+// first holds the activations.
 
 #pragma once
 
@@ -25,8 +25,8 @@ struct Prefetch {
   }
 };
 
-/// Resolves the addresses of a range's pages together: a core waits for the first line of each page that it reads alone,
-/// and hardly longer for several.
+/// Resolves the addresses of a range's pages together: a core waits for the first line of each page that it reads
+/// alone, and hardly longer for several.
 inline void prefetch_pages(const uint8_t* from, const uint8_t* end) {
   for (; from < end; from += kPageBytes) __builtin_prefetch(from, 0, 1);
 }

@@ -1,4 +1,5 @@
-// The row kernels of one instruction set as a table. Included by the isa-*-rows.cpp, each of which names its simd layer.
+// The row kernels of one instruction set as a table. Included by the isa-*-rows.cpp, each of which names its simd
+// layer.
 
 #pragma once
 

@@ -8,7 +8,8 @@
 namespace rocmforge {
 namespace {
 
-/// Unpacking into a tile (see simd/avx512-tile-forms.h): levels, scales and minima are to the bit what the general way gives.
+/// Unpacking into a tile (see simd/avx512-tile-forms.h): levels, scales and minima are to the bit what the general way
+/// gives.
 template <class Type>
 struct TileForm {
   static constexpr bool kWhole = false;

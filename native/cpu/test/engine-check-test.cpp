@@ -1,5 +1,5 @@
-// What the engine refuses before it computes: programs, steps and weights that do not go together, each by the name of the
-// part that is wrong.
+// What the engine refuses before it computes: programs, steps and weights that do not go together, each by the name of
+// the part that is wrong.
 
 #include <cmath>
 #include <limits>

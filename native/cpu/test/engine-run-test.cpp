@@ -1,5 +1,5 @@
-// Whole steps of a small model: against plain loops in double precision, bit-exact across chunks, batches and threads in
-// deterministic mode, with a file that shrinks, with cancellation, and from several threads at once.
+// Whole steps of a small model: against plain loops in double precision, bit-exact across chunks, batches and threads
+// in deterministic mode, with a file that shrinks, with cancellation, and from several threads at once.
 
 #include <fcntl.h>
 #include <sys/mman.h>

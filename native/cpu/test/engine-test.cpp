@@ -41,7 +41,8 @@ void test_phases(size_t threads, const ChunkSizes& chunks) {
   CHECK(wrong == 0, "%zu units were not done exactly once with %zu threads", wrong.load(), threads);
 }
 
-/// More threads than cores, and now and then a unit that makes all other threads wait: some members sleep, others come late.
+/// More threads than cores, and now and then a unit that makes all other threads wait: some members sleep, others come
+/// late.
 void test_crowd() {
   std::atomic<uint64_t> done{0};
   ThreadPool::instance().run(16, [&](Member& member) {

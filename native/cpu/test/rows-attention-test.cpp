@@ -1,5 +1,5 @@
-// Storing into cells and attending over them, for every cache type, against plain code in double precision; and that what
-// a row gets depends on that row alone. All memory that was never stored to is NaN.
+// Storing into cells and attending over them, for every cache type, against plain code in double precision; and that
+// what a row gets depends on that row alone. All memory that was never stored to is NaN.
 
 #include "rows-test.h"
 

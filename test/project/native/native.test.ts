@@ -14,7 +14,7 @@ describe.skipIf(missing !== undefined)(`the C++ tests under sanitizers${why}`, (
   }, LIMIT_MS);
 
   it("has tests of kernels and engine", () => {
-    expect(nativeTestNames()).toEqual(expect.arrayContaining(["engine-test", "products-test", "rows-test"]));
+    expect(nativeTestNames()).toEqual(expect.arrayContaining(["engine-test", "matmul-test", "rows-test"]));
   });
 
   it(
@@ -24,7 +24,7 @@ describe.skipIf(missing !== undefined)(`the C++ tests under sanitizers${why}`, (
         const [, isa, part] = unit.split("-");
         expect({ unit, symbols }).toEqual({
           unit,
-          symbols: [`rocmforge::${part === "rows" ? "row" : "product"}_kernels_${isa}()`],
+          symbols: [`rocmforge::${part === "rows" ? "row" : "matmul"}_kernels_${isa}()`],
         });
       }
     },

@@ -1,5 +1,5 @@
-// Weights as bytes with AVX2: dot products of unsigned and signed bytes in pairs of 16 bits, which never saturate because
-// levels have at most 7 bits, and if they are signed, their signs move to the activations.
+// Weights as bytes with AVX2: dot products of unsigned and signed bytes in pairs of 16 bits, which never saturate
+// because levels have at most 7 bits, and if they are signed, their signs move to the activations.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Tiles of 8 weight rows with AVX2: a vector holds four columns of every row. Dot products of small levels are summed in 16
-// bits for as long as they fit, and then widened. A constant offset of the levels is taken back like a minimum.
+// Tiles of 8 weight rows with AVX2: a vector holds four columns of every row. Dot products of small levels are summed
+// in 16 bits for as long as they fit, and then widened. A constant offset of the levels is taken back like a minimum.
 
 #pragma once
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
-/// The largest batch of GEMV over quantized weights. At six tokens GEMV is faster than GEMM for nearly every type, at eight
-/// for half of them, Q4_K among these.
+/// The largest batch of GEMV over quantized weights. At six tokens GEMV is faster than GEMM for nearly every type, at
+/// eight for half of them, Q4_K among these.
 constexpr size_t kMaxGemvTokens = 8;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;

@@ -1,5 +1,6 @@
-// Eight tokens are too few to pay for a tile: what a chunk of 16 rows is unpacked to stays in registers and is multiplied
-// at once, so that shuffles of the next part run beside the multiplications of this one. To be included after the types.
+// Eight tokens are too few to pay for a tile: what a chunk of 16 rows is unpacked to stays in registers and is
+// multiplied at once, so that shuffles of the next part run beside the multiplications of this one. To be included
+// after the types.
 
 #pragma once
 
@@ -75,8 +76,8 @@ template <>
 struct OnePanelForm<Q6_K> {
   static constexpr bool kExists = true;
 
-  /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the pairs of
-  /// bits above them, are the same half of four units.
+  /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the
+  /// pairs of bits above them, are the same half of four units.
   static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
                        Prefetch next) {
     TileFloats scales[2 * kChunkUnits];

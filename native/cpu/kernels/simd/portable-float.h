@@ -1,6 +1,6 @@
 // Eight floats at a time in plain C++ with the vector types of GCC and Clang, which become whatever the machine has
-// (two SSE2 or NEON registers, or scalars). Every *-float.h offers the same names, so that kernels are written once over
-// them. No load or store needs alignment. min and max give their second operand when either is NaN.
+// (two SSE2 or NEON registers, or scalars). Every *-float.h offers the same names, so that kernels are written once
+// over them. No load or store needs alignment. min and max give their second operand when either is NaN.
 
 #pragma once
 
@@ -66,7 +66,8 @@ inline void store_part(float* to, F value, size_t count) {
   memcpy(to, lanes, count * sizeof(float));
 }
 
-// Conversions between widths of elements are slow where compilers do them lane by lane; interleaving is fast everywhere.
+// Conversions between widths of elements are slow where compilers do them lane by lane; interleaving is fast
+// everywhere.
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define ROCMFORGE_INTERLEAVES 1
