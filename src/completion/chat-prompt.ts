@@ -1,10 +1,10 @@
 // From a chat's messages to the tokens of its prompt, with every limit checked before the work that it bounds.
 
 import type { RenderedChat } from "../chat/chat-format.js";
-import { certainSegments, type ChatPrompt, conversationOf, messageTexts, resolvePrompt } from "./chat-request.js";
+import { certainSegments, type ChatPrompt, promptConversation, messageTexts, resolvePrompt } from "./chat-request.js";
 import type { CompletionModel } from "./completion-model.js";
 import type { CompletionContext } from "./completion-run.js";
-import { checkCharacters, checkTexts } from "./request-check.js";
+import { checkCharacters, checkPromptTexts } from "./request-check.js";
 import type { ChatRenderService, GrammarService } from "./services.js";
 import type { Tokenization } from "./tokenization.js";
 
@@ -35,12 +35,12 @@ export async function renderPrompt(
   const resolved = resolvePrompt(prompt);
   checkCharacters(messageTexts(resolved.messages), limits.promptCharacters, FIELD);
   if (reservedTokens !== undefined)
-    checkTexts(limits, model, { texts: [certainSegments(resolved.messages)], field: FIELD }, reservedTokens);
-  const rendered: RenderedChat = await renderer.render(model, conversationOf(resolved), signal);
+    checkPromptTexts(limits, model, { texts: [certainSegments(resolved.messages)], field: FIELD }, reservedTokens);
+  const rendered: RenderedChat = await renderer.render(model, promptConversation(resolved), signal);
   checkCharacters([rendered.prompt], limits.promptCharacters, FIELD);
   onPrompt?.(rendered.prompt);
   const texts = [rendered.segments];
-  if (reservedTokens !== undefined) checkTexts(limits, model, { texts, field: FIELD }, reservedTokens);
+  if (reservedTokens !== undefined) checkPromptTexts(limits, model, { texts, field: FIELD }, reservedTokens);
   const call = { kind: "encode", texts, addSpecial: rendered.addSpecial } as const;
   const [tokens] = await tokenization.run(model, call, signal);
   return { resolved, rendered, tokens };

@@ -54,7 +54,7 @@ export function resolvePrompt({
 }
 
 /** The conversation that the model's template renders. */
-export function conversationOf(prompt: ResolvedPrompt): ChatConversation {
+export function promptConversation(prompt: ResolvedPrompt): ChatConversation {
   const { messages, tools, toolChoice, responseFormat, reasoning, templateOptions } = prompt;
   const constrained = requiresCall(toolChoice) || responseFormat !== undefined;
   return {
@@ -94,7 +94,7 @@ export interface ChatStops {
  * A requested stop string means the text that the client sees. If the generated text holds more than that, it is matched
  * behind the parser; a required call has no visible text, and a stop string would cut it in the middle.
  */
-export function stopsOf(
+export function chatStops(
   requested: readonly string[],
   { toolChoice }: ResolvedPrompt,
   { hidesText, stop }: RenderedChat,

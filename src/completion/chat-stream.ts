@@ -5,11 +5,11 @@
 import { deferred } from "../engine/deferred.js";
 import type { ChatEvent, ChatResult } from "./chat-event.js";
 import { renderPrompt, type ChatServices, type RenderOptions } from "./chat-prompt.js";
-import { type ChatRequest, grammarOf, stopsOf } from "./chat-request.js";
+import { type ChatRequest, grammarOf, chatStops } from "./chat-request.js";
 import { ChoiceReader } from "./choice-reader.js";
 import type { CompletionModel, CompletionSummary } from "./completion-model.js";
 import { CompletionRun } from "./completion-run.js";
-import { checkLogitBias, checkPrompt } from "./request-check.js";
+import { checkLogitBias, checkPromptTokens } from "./request-check.js";
 import { tokenText } from "./token-text.js";
 
 export interface ChatStreamOptions extends Pick<RenderOptions, "signal" | "onPrompt"> {
@@ -87,7 +87,7 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
       const spec = grammarOf(resolved, rendered);
       using constraint =
         spec === undefined ? undefined : await this.#services.grammars.constraint(this.model, spec, signal);
-      const stops = stopsOf(stop, resolved, rendered);
+      const stops = chatStops(stop, resolved, rendered);
       readers = Array.from({ length: choices }, (_, choice) => {
         const parser = rendered.createParser(stops.inText ? stops.requested : []);
         return new ChoiceReader({ choice, parser, stops, tokenText: (id) => tokenText(tokenizer, id), keepsLogprobs });
@@ -121,7 +121,7 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
     const { signal, onPrompt } = this.#options;
     const options: RenderOptions = { signal, onPrompt, reservedTokens: 1 };
     const prepared = await renderPrompt(this.#services, this.model, this.#request, options);
-    checkPrompt(this.#services.limits, this.model, { tokens: prepared.tokens, field: "messages" }, 1);
+    checkPromptTokens(this.#services.limits, this.model, { tokens: prepared.tokens, field: "messages" }, 1);
     this.#promptTokens = prepared.tokens.length;
     return prepared;
   }

@@ -41,7 +41,7 @@ export function checkCharacters(texts: Iterable<string>, most: number, field: st
  * Refuses a prompt that exceeds the context length whatever its tokens are, before it is tokenized. `reservedTokens` of the
  * context are kept for generated tokens.
  */
-export function checkTexts(
+export function checkPromptTexts(
   limits: CompletionLimits,
   model: ModelContext,
   { texts, field }: PromptTexts,
@@ -59,14 +59,14 @@ export function checkTexts(
 }
 
 /** Refuses a prompt that is empty or exceeds the context length. */
-export function checkPrompt(
+export function checkPromptTokens(
   limits: CompletionLimits,
   model: ModelContext,
   { tokens, field }: PromptTokens,
   reservedTokens: number,
 ): void {
   const most = maxPromptTokens(limits, model, reservedTokens);
-  if (tokens.length === 0) refuseRequest(field, "a token at least", "none");
+  if (tokens.length === 0) refuseRequest(field, "at least one token", "none");
   if (tokens.length > most) throw tooLong(field, `at most ${most} tokens, found ${tokens.length}`);
 }
 

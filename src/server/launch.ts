@@ -139,12 +139,7 @@ interface Parts {
 async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: number): Promise<void> {
   await server.stop(timeoutMs);
   // Otherwise the pool would wait for loads that no request waits for.
-  loads.abort(
-    new ServingError(
-      "SERVING_STOPPING",
-      "[serve] the server stops, and the model that is being loaded is not wanted any more",
-    ),
-  );
+  loads.abort(new ServingError("SERVING_STOPPING", "[serve] the server is shutting down, and the model is not loaded"));
   await pool[Symbol.asyncDispose]();
   await Promise.all(threads.map((part) => part[Symbol.asyncDispose]()));
   await loads.settle(SETTLING_MS);

@@ -145,7 +145,7 @@ function addHooks(
 
   app.setErrorHandler<FastifyError>(sendError);
   app.setNotFoundHandler(async (request, reply) => {
-    const problem = `[url] ${request.method} ${request.url.slice(0, MAX_URL_CHARACTERS)} is nothing that this server has; GET /openapi.json lists what it has`;
+    const problem = `[url] there is no endpoint ${request.method} ${request.url.slice(0, MAX_URL_CHARACTERS)}; GET /openapi.json lists all endpoints`;
     return sendError(new RequestError(problem, { status: 404, code: "not_found" }), request, reply);
   });
 }

@@ -8,7 +8,7 @@ import { createGlobals } from "./jinja/globals.js";
 import { Scope } from "./jinja/scope.js";
 import { parseTemplate } from "./jinja/source.js";
 import { renderProgram } from "./jinja/statements.js";
-import type { Program } from "./jinja/syntax.js";
+import type { TemplateProgram } from "./jinja/syntax.js";
 import { type Trust, valueOf } from "./jinja/values.js";
 import { MAX_TEMPLATE_CHARACTERS } from "../limits.js";
 import type { RenderReply, RenderRequest } from "./render-message.js";
@@ -16,9 +16,9 @@ import type { RenderReply, RenderRequest } from "./render-message.js";
 /** Parsed templates that are kept; each model has one or two. */
 const MAX_PROGRAMS = 8;
 
-const programs = new LruCache<string, Program>({ maxEntries: MAX_PROGRAMS });
+const programs = new LruCache<string, TemplateProgram>({ maxEntries: MAX_PROGRAMS });
 
-function programOf(template: string): Program {
+function programOf(template: string): TemplateProgram {
   const known = programs.get(template);
   if (known !== undefined) return known;
   if (template.length > MAX_TEMPLATE_CHARACTERS)
@@ -43,7 +43,7 @@ const isTrusted: Trust = (path, text) => {
   }
 };
 
-function render(program: Program, variables: Readonly<Record<string, unknown>>): RenderReply {
+function render(program: TemplateProgram, variables: Readonly<Record<string, unknown>>): RenderReply {
   const globals = createGlobals();
   const scope = new Scope(globals.scope);
   for (const [name, value] of Object.entries(variables))

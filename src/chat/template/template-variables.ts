@@ -36,8 +36,8 @@ export function messageVariables(
   const roles = messages.map((message) =>
     message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message,
   );
-  const told = tools.length > 0 && !capabilities.tools ? withToolsTold(roles, tools) : roles;
-  const taken = withNames(told).map((message) => takenMessage(message, context));
+  const described = tools.length > 0 && !capabilities.tools ? withToolsDescribed(roles, tools) : roles;
+  const taken = withNames(described).map((message) => takenMessage(message, context));
   const placed = capabilities.system ? taken : withSystemInUser(taken);
   return withUsersJoined(placed).map(({ message }) => recordOf(message, context));
 }
@@ -69,7 +69,7 @@ function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
 }
 
 /** Describes the tools in the system message, for templates that do not support tools. */
-function withToolsTold(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
+function withToolsDescribed(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
   const list = tools
     .map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters }))
     .join("\n");

@@ -1,4 +1,4 @@
-// An answer read by the parser, its deltas joined: what the tests of all conventions look at.
+// A reply read by the parser, its deltas joined, for the tests of all conventions.
 
 import type { ChatDelta, ChatTool } from "../message.js";
 import { ChatOutputParser, type ChatOutputParserOptions } from "../output/output-parser.js";
@@ -28,7 +28,7 @@ export interface ParsedAnswer {
     readonly arguments: string;
     readonly ended: boolean;
   }[];
-  /** The kinds in order, without repeats. */
+  /** The kinds of deltas in order, without repeats. */
   readonly order: string;
 }
 
@@ -49,7 +49,7 @@ export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
   return { text, reasoning, calls, order: order.join(" ") };
 }
 
-/** Calls get the ids id0, id1 and so on. */
+/** Parses a reply in pieces; calls get the ids id0, id1 and so on. */
 export function parsed(pieces: readonly string[], options: Partial<ChatOutputParserOptions> = {}): ParsedAnswer {
   let ids = 0;
   const parser = new ChatOutputParser({

@@ -3,7 +3,7 @@
 
 import { GrammarError } from "../../errors.js";
 import { GRAMMAR_LIMITS } from "../limits.js";
-import { EarleySet, type Item } from "./earley-set.js";
+import { EarleySet, type EarleyItem } from "./earley-set.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
 /** If there are more interned sets than this, all are dropped; texts keep the ones they are in. */
@@ -59,9 +59,9 @@ export class Automaton {
     return now;
   }
 
-  #scanned(set: EarleySet, byteClass: number): Item[] {
+  #scanned(set: EarleySet, byteClass: number): EarleyItem[] {
     const byte = this.#examples[byteClass] as number;
-    const kernel: Item[] = [];
+    const kernel: EarleyItem[] = [];
     for (const item of set.scanning) {
       const { edges } = this.#scanningState(item);
       for (let at = 0; at < edges.length; at += 3) {
@@ -75,9 +75,9 @@ export class Automaton {
   }
 
   /** Indexes the items of a large set once, instead of processing all of them for each class. */
-  #indexed(set: EarleySet, byteClass: number): Item[] {
+  #indexed(set: EarleySet, byteClass: number): EarleyItem[] {
     if (set.targets === undefined) {
-      const targets: (Item[] | undefined)[] = (set.targets = []);
+      const targets: (EarleyItem[] | undefined)[] = (set.targets = []);
       for (const item of set.scanning) {
         const { edges } = this.#scanningState(item);
         for (let at = 0; at < edges.length; at += 3) {
@@ -94,12 +94,12 @@ export class Automaton {
     return set.targets[byteClass] ?? [];
   }
 
-  #scanningState({ state }: Item): State & { readonly kind: "bytes" | "measured" } {
+  #scanningState({ state }: EarleyItem): State & { readonly kind: "bytes" | "measured" } {
     return this.network.states[state] as State & { readonly kind: "bytes" | "measured" };
   }
 
   /** The item that an edge leads to; undefined if a measure does not allow it. */
-  #target(item: Item, target: number): Item | undefined {
+  #target(item: EarleyItem, target: number): EarleyItem | undefined {
     const { origin, count } = item;
     const from = this.#scanningState(item);
     if (from.kind === "bytes") return { state: target, origin, count };
@@ -110,11 +110,11 @@ export class Automaton {
     return { state: target, origin, count: Math.min(now, measure.limit) };
   }
 
-  #set(items: Item[]): EarleySet {
+  #set(items: EarleyItem[]): EarleySet {
     items.sort((a, b) => a.state - b.state || (a.origin?.id ?? -1) - (b.origin?.id ?? -1) || a.count - b.count);
     let key = "";
-    const kernel: Item[] = [];
-    let last: Item | undefined;
+    const kernel: EarleyItem[] = [];
+    let last: EarleyItem | undefined;
     for (const item of items) {
       if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count)
         continue;
@@ -133,11 +133,11 @@ export class Automaton {
   }
 
   /** Earley's completion and prediction. */
-  #made(kernel: readonly Item[]): EarleySet {
+  #made(kernel: readonly EarleyItem[]): EarleySet {
     const set = new EarleySet(this.#ids++, kernel);
     const { states } = this.network;
     const known = new Set<number | string>();
-    const waiting: Item[] = [];
+    const waiting: EarleyItem[] = [];
     const origins: (EarleySet | undefined)[] = [];
     const add = (state: number, origin: EarleySet | undefined, count: number): void => {
       let place = origins.indexOf(origin);
@@ -164,7 +164,7 @@ export class Automaton {
           for (const target of state.targets) add(target, origin, count);
           break;
         case "call": {
-          const back: Item = { state: state.next, origin, count };
+          const back: EarleyItem = { state: state.next, origin, count };
           const returns = set.returns.get(state.rule);
           if (returns === undefined) set.returns.set(state.rule, [back]);
           else returns.push(back);

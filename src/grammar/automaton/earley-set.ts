@@ -5,7 +5,7 @@
 import type { Loop } from "./loops.js";
 
 /** A state of the network, inside a rule that was called at a set, with the count of its innermost repetition. */
-export interface Item {
+export interface EarleyItem {
   readonly state: number;
   /** Undefined inside the root rule. */
   readonly origin: EarleySet | undefined;
@@ -14,21 +14,21 @@ export interface Item {
 
 export class EarleySet {
   readonly id: number;
-  readonly kernel: readonly Item[];
+  readonly kernel: readonly EarleyItem[];
   /** Items whose state reads a byte. */
-  readonly scanning: Item[] = [];
+  readonly scanning: EarleyItem[] = [];
   /** Items that continue after a rule that was called in this set, by rule. */
-  readonly returns = new Map<number, Item[]>();
+  readonly returns = new Map<number, EarleyItem[]>();
   /** Whether the text may end in this set. */
   accepting = false;
   /** The next set by byte class, null if there is none; undefined if it has not been computed yet. */
   readonly next: (EarleySet | null | undefined)[] = [];
   /** For a large set, the items after a byte, by its class. */
-  targets: (Item[] | undefined)[] | undefined;
+  targets: (EarleyItem[] | undefined)[] | undefined;
   /** The characters that the set takes any number of; see loops.ts. */
   loop: Loop | undefined;
 
-  constructor(id: number, kernel: readonly Item[]) {
+  constructor(id: number, kernel: readonly EarleyItem[]) {
     this.id = id;
     this.kernel = kernel;
   }

@@ -4,7 +4,7 @@
 
 import type { Automaton } from "./automaton.js";
 import { ALL_KINDS, ASCII_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS } from "./character-kinds.js";
-import type { EarleySet, Item } from "./earley-set.js";
+import type { EarleySet, EarleyItem } from "./earley-set.js";
 import type { State } from "./network.js";
 
 /** Sets that are examined; patterns that may match anywhere in a text have a few. */
@@ -37,7 +37,7 @@ function countedRoom(automaton: Automaton, { kernel: [item, another] }: EarleySe
 function countedLoop(automaton: Automaton, set: EarleySet): Loop {
   const room = countedRoom(automaton, set);
   if (room < 1) return NO_LOOP;
-  const { state, origin } = set.kernel[0] as Item;
+  const { state, origin } = set.kernel[0] as EarleyItem;
   const key = `${state} ${origin?.id ?? ""}`;
   let kinds = automaton.countedKinds.get(key);
   if (kinds === undefined) automaton.countedKinds.set(key, (kinds = new Family(automaton, set).kinds()));
@@ -149,7 +149,7 @@ class Family {
   /** Whether the next set is the same with the count raised by one. */
   #isCounted(set: EarleySet, next: EarleySet): boolean {
     if (next.kernel.length !== 1 || set.kernel.length !== 1) return false;
-    const [was, is] = [set.kernel[0] as Item, next.kernel[0] as Item];
+    const [was, is] = [set.kernel[0] as EarleyItem, next.kernel[0] as EarleyItem];
     if (was.state !== is.state || was.origin !== is.origin || is.count !== was.count + 1) return false;
     const { kind } = this.#automaton.network.states[is.state] as State;
     return kind === "again" || kind === "measured";

@@ -5,14 +5,14 @@ import { choice, type Expression, NOTHING, repeat, sequence, text } from "../exp
 import { grammarInvalid } from "../limits.js";
 import { distinctItems } from "./unique-items.js";
 import type { SchemaContext } from "./schema-grammar.js";
-import { listOf, repetitionsOf } from "./keywords.js";
+import { keywordList, repetitionsOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 
 export function arrayExpression(context: SchemaContext, schema: SchemaObject, place: string): Expression {
   const { json } = context;
   const { min, max } = repetitionsOf(schema, "minItems", "maxItems", place);
   if (min > max) return NOTHING;
-  const fixed = listOf(schema, "prefixItems", place) ?? [];
+  const fixed = keywordList(schema, "prefixItems", place) ?? [];
   const others = schema["items"];
   if (schema["uniqueItems"] === true && max > 1) return distinctItems(context, schema, { min, max }, place);
   if (others === undefined && fixed.length > 0 && min > fixed.length) {

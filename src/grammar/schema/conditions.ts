@@ -4,7 +4,7 @@
 import { GrammarError } from "../../errors.js";
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid } from "../limits.js";
-import { listOf, objectOf } from "./keywords.js";
+import { keywordList, objectOf } from "./keywords.js";
 import type { PlainSchema } from "./merge.js";
 import { isNegatedWhole, negated } from "./negation.js";
 import { asSchema, type Schema, type SchemaObject } from "./pointer.js";
@@ -38,7 +38,7 @@ export function conditions(merging: Merging, schema: SchemaObject, place: string
     for (const [name, then] of Object.entries(objectOf(schema, keyword, place)))
       lists.push(dependency(merging, name, then, `${place}.${keyword}.${name}`));
   }
-  const options = listOf(schema, "oneOf", place);
+  const options = keywordList(schema, "oneOf", place);
   if (options !== undefined) lists.push(exclusive(merging, options, `${place}.oneOf`));
   return lists;
 }

@@ -106,14 +106,14 @@ export function namedTypes(schema: SchemaObject, place: string): readonly TypeNa
 }
 
 /** The value of a keyword that is a non-negative integer. */
-export function countOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+export function keywordCount(schema: SchemaObject, keyword: string, place: string): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected a whole number from 0, found ${nameOf(value)}`);
 }
 
-export function numberOf(schema: SchemaObject, keyword: string, place: string): number | undefined {
+export function keywordNumber(schema: SchemaObject, keyword: string, place: string): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isFinite(value)) return value;
@@ -127,7 +127,7 @@ export function objectOf(schema: SchemaObject, keyword: string, place: string): 
   throw grammarInvalid(`${place}.${keyword}`, `expected an object, found ${nameOf(value)}`);
 }
 
-export function listOf(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
+export function keywordList(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
   const value = schema[keyword];
   if (value === undefined || Array.isArray(value)) return value;
   throw grammarInvalid(`${place}.${keyword}`, `expected a list, found ${nameOf(value)}`);
@@ -140,8 +140,8 @@ export function repetitionsOf(
   most: string,
   place: string,
 ): { readonly min: number; readonly max: number } {
-  const min = countOf(schema, least, place) ?? 0;
-  const asked = countOf(schema, most, place) ?? Infinity;
+  const min = keywordCount(schema, least, place) ?? 0;
+  const asked = keywordCount(schema, most, place) ?? Infinity;
   const max = asked >= UNREACHABLE ? Infinity : asked;
   if ((max === Infinity ? min : max) > GRAMMAR_LIMITS.repetitions)
     throw grammarLimit(`${place}.${max === Infinity ? least : most}`, "repetitions", "repetitions");
@@ -151,7 +151,7 @@ export function repetitionsOf(
 export function namesOf(schema: SchemaObject, keyword: string, place: string): readonly string[] {
   // `required: true` on a property is draft 3, and ignored.
   if (typeof schema[keyword] === "boolean") return [];
-  const list = listOf(schema, keyword, place) ?? [];
+  const list = keywordList(schema, keyword, place) ?? [];
   const wrong = list.find((name) => typeof name !== "string");
   if (wrong !== undefined)
     throw grammarInvalid(`${place}.${keyword}`, `expected a list of names, found ${nameOf(wrong)} in it`);

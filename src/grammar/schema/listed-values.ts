@@ -2,12 +2,12 @@
 
 import { choice, type Expression, text } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
-import { listOf } from "./keywords.js";
+import { keywordList } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 import { canonicalText, fitsPlain, type ValueContext } from "./value.js";
 
 export function listedValues(context: ValueContext, schema: SchemaObject, place: string): readonly unknown[] {
-  const distinct = new Map((listOf(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
+  const distinct = new Map((keywordList(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
   if (distinct.has(undefined as never)) throw grammarInvalid(place, "expected values of JSON, found another");
   const { enum: _, ...rest } = schema;
   return Object.keys(rest).length === 0

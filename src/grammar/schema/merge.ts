@@ -2,11 +2,11 @@
 // keywords. The result is a list of plain schemas in normal form, of which one has to hold, without combining keywords.
 
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
-import { listOf } from "./keywords.js";
+import { keywordList } from "./keywords.js";
 import { normalSchema, withoutNulls } from "./normal-form.js";
 import { conditions, type Merging } from "./conditions.js";
 import { isImpossible } from "./unsatisfiable.js";
-import { mergedSchema, weightOf } from "./pair.js";
+import { mergedSchema, mergeWeight } from "./pair.js";
 import { asSchema, resolvePointer, type Schema, type SchemaObject } from "./pointer.js";
 import type { WorkBudget } from "../work-budget.js";
 
@@ -44,11 +44,11 @@ export class SchemaMerger implements Merging {
     const { said: schema, own } = this.#read(given, place);
     let list: readonly PlainSchema[] = [{ schema: own, place }];
     if (schema["$ref"] !== undefined) list = this.cross(list, this.#referred(schema["$ref"], place), place);
-    for (const [index, part] of (listOf(schema, "allOf", place) ?? []).entries()) {
+    for (const [index, part] of (keywordList(schema, "allOf", place) ?? []).entries()) {
       const inside = `${place}.allOf[${index}]`;
       list = this.cross(list, this.alternatives(asSchema(part, inside), inside), place);
     }
-    const options = listOf(schema, "anyOf", place);
+    const options = keywordList(schema, "anyOf", place);
     if (options !== undefined)
       list = this.cross(
         list,
@@ -110,7 +110,7 @@ export class SchemaMerger implements Merging {
   #pair(one: PlainSchema, other: PlainSchema, place: string): PlainSchema | undefined {
     if (isEmpty(other.schema)) return one;
     if (isEmpty(one.schema)) return other;
-    this.#budget.merge(place, weightOf(one.schema) + weightOf(other.schema));
+    this.#budget.merge(place, mergeWeight(one.schema) + mergeWeight(other.schema));
     const schema = mergedSchema(one.schema, other.schema, place);
     return schema === undefined ? undefined : { schema, place };
   }

@@ -23,7 +23,8 @@ export interface NegationContext {
 /** The negation of a plain schema in normal form, as alternatives of the same kind. */
 export function negated(schema: Plain, { names, canNegate }: NegationContext, place: string): readonly Plain[] {
   const types = (schema["type"] as readonly TypeName[] | undefined) ?? TYPES;
-  const told = (inside: unknown): boolean => !isPlainObject(inside) || !("not" in inside) || canNegate(inside["not"]);
+  const isNegatable = (inside: unknown): boolean =>
+    !isPlainObject(inside) || !("not" in inside) || canNegate(inside["not"]);
   return [
     ...otherTypes(types),
     ...("enum" in schema ? otherValues(schema["enum"] as readonly unknown[]) : []),
@@ -31,11 +32,11 @@ export function negated(schema: Plain, { names, canNegate }: NegationContext, pl
     ...(types.includes("number") || types.includes("integer") ? otherNumbers(schema, types, place) : []),
     ...(types.includes("object")
       ? otherObjects(schema, names, place).filter(({ properties = {} }) =>
-          Object.values(properties as SchemaObject).every(told),
+          Object.values(properties as SchemaObject).every(isNegatable),
         )
       : []),
     ...(types.includes("array")
-      ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(told))
+      ? otherArrays(schema).filter(({ prefixItems = [] }) => (prefixItems as readonly unknown[]).every(isNegatable))
       : []),
   ];
 }

@@ -2,7 +2,7 @@
 // are dropped; malformed keywords are refused here, before anything relies on them.
 
 import { grammarInvalid } from "../limits.js";
-import { checkKeywords, countOf, listOf, namedTypes, namesOf, numberOf, objectOf } from "./keywords.js";
+import { checkKeywords, keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf } from "./keywords.js";
 import { nameOf, type SchemaObject } from "./pointer.js";
 import { STRING_FORMATS, type StringFormat } from "./string-formats.js";
 
@@ -36,7 +36,7 @@ export function normalSchema(schema: SchemaObject, place: string): SchemaObject 
     if (schema[keyword] !== undefined) keep(keyword, objectOf(schema, keyword, place));
   const required = namesOf(schema, "required", place);
   if (required.length > 0) keep("required", required);
-  for (const keyword of COUNTS) keep(keyword, countOf(schema, keyword, place));
+  for (const keyword of COUNTS) keep(keyword, keywordCount(schema, keyword, place));
   for (const keyword of AS_THEY_ARE) keep(keyword, schema[keyword]);
   addBound(normal, schema, "minimum", "exclusiveMinimum", place);
   addBound(normal, schema, "maximum", "exclusiveMaximum", place);
@@ -68,7 +68,7 @@ function formatOf({ format }: SchemaObject): StringFormat | undefined {
 }
 
 function divisors(schema: SchemaObject, place: string): readonly number[] | undefined {
-  const divisor = numberOf(schema, "multipleOf", place);
+  const divisor = keywordNumber(schema, "multipleOf", place);
   if (divisor === undefined) return undefined;
   if (divisor <= 0) throw grammarInvalid(`${place}.multipleOf`, `expected a number above 0, found ${divisor}`);
   return [divisor];
@@ -80,7 +80,7 @@ function types(schema: SchemaObject, place: string): readonly string[] | undefin
 }
 
 function values(schema: SchemaObject, place: string): readonly unknown[] | undefined {
-  const listed = listOf(schema, "enum", place);
+  const listed = keywordList(schema, "enum", place);
   if (!("const" in schema)) return listed;
   const value = schema["const"];
   const text = JSON.stringify(value);
@@ -94,10 +94,10 @@ function addBound(
   exclusive: string,
   place: string,
 ): void {
-  const value = numberOf(schema, inclusive, place);
+  const value = keywordNumber(schema, inclusive, place);
   // In draft 4 the exclusive keyword is a boolean that modifies the other.
   const draft4 = typeof schema[exclusive] === "boolean";
-  const open = draft4 ? (schema[exclusive] === true ? value : undefined) : numberOf(schema, exclusive, place);
+  const open = draft4 ? (schema[exclusive] === true ? value : undefined) : keywordNumber(schema, exclusive, place);
   if (open !== undefined) normal[exclusive] = open;
   if (value !== undefined && !(draft4 && open !== undefined)) normal[inclusive] = value;
 }
@@ -105,7 +105,7 @@ function addBound(
 /** Up to draft 2019-09, "items" lists the fixed positions, and "additionalItems" the others. */
 function addItems(normal: Record<string, unknown>, schema: SchemaObject, place: string): void {
   const old = Array.isArray(schema["items"]);
-  const fixed = listOf(schema, old ? "items" : "prefixItems", place);
+  const fixed = keywordList(schema, old ? "items" : "prefixItems", place);
   const others = old ? schema["additionalItems"] : schema["items"];
   if (fixed !== undefined && fixed.length > 0) normal["prefixItems"] = fixed;
   if (others !== undefined) normal["items"] = others;

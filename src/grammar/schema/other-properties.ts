@@ -9,7 +9,7 @@ import { otherNames } from "./other-names.js";
 import type { SchemaContext } from "./schema-grammar.js";
 import { objectOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
-import { allPatterns, anyTextDfa, dfaOf, quoted } from "./string-language.js";
+import { allPatterns, anyTextDfa, dfaOf, quotedString } from "./string-language.js";
 
 export interface OtherProperties {
   /** A name that is not mentioned, with its value. */
@@ -67,7 +67,7 @@ export function otherProperties(
   const groups = nameGroups(patterns, unlisted(allowed ?? anyTextDfa(), listed, place), place);
   const pairs = groups.map(({ names, schemas }) => {
     const value = schemas.length === 0 && !open ? NOTHING : inside(schemas, `${place}.patternProperties`);
-    return value === NOTHING ? NOTHING : json.pair(quoted(automaton(names)), value);
+    return value === NOTHING ? NOTHING : json.pair(quotedString(automaton(names)), value);
   });
   return { pair: choice(...pairs.filter((pair) => pair !== NOTHING)), valueOf };
 }

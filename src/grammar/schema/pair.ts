@@ -74,7 +74,7 @@ export function mergedSchema(one: SchemaObject, other: SchemaObject, place: stri
 const TEXT_CHARACTERS = 8;
 
 /** The cost of merging a schema: names, positions and keywords, and the texts that are compared. */
-export function weightOf(schema: SchemaObject): number {
+export function mergeWeight(schema: SchemaObject): number {
   const {
     properties,
     required,
@@ -118,7 +118,7 @@ function together(left: unknown, right: unknown): unknown {
   if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
     return { allOf: [left, right] };
   const all = new Set([...(members.get(left) ?? [left]), ...(members.get(right) ?? [right])]);
-  const key = Array.from(all, numberOf)
+  const key = Array.from(all, keywordNumber)
     .sort((a, b) => a - b)
     .join(" ");
   let merged = known.get(key);
@@ -131,7 +131,7 @@ function together(left: unknown, right: unknown): unknown {
   return merged;
 }
 
-function numberOf(schema: object): number {
+function keywordNumber(schema: object): number {
   let number = numbers.get(schema);
   if (number === undefined) numbers.set(schema, (number = ++lastNumber));
   return number;

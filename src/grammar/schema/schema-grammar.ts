@@ -7,7 +7,7 @@ import { choice, type Expression, NOTHING } from "../expression.js";
 import type { JsonRules } from "./json-rules.js";
 import { arrayExpression } from "./array.js";
 import { optionsAreDisjoint } from "./conditions.js";
-import { checkKeywords, listOf, type TypeName, typesOf } from "./keywords.js";
+import { checkKeywords, keywordList, type TypeName, typesOf } from "./keywords.js";
 import { listedExpression, listedValues } from "./listed-values.js";
 import { onlyKeyword, type PlainSchema, SchemaMerger } from "./merge.js";
 import { withoutNulls } from "./normal-form.js";
@@ -137,7 +137,7 @@ class SchemaGrammar implements SchemaContext {
       return this.expression(target.schema, target.place);
     }
     if (only !== undefined) {
-      const options = listOf(schema, only, place) as readonly unknown[];
+      const options = keywordList(schema, only, place) as readonly unknown[];
       const plain =
         only === "anyOf" ||
         options.length === 1 ||

@@ -58,7 +58,7 @@ export function regexWithLooks(pattern: string, options: RegexOptions): Expressi
   return automaton(missing.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "first only", place), both));
 }
 
-export function quoted(inside: Expression): Expression {
+export function quotedString(inside: Expression): Expression {
   return sequence(text('"'), inside, text('"'));
 }
 

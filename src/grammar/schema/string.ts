@@ -5,7 +5,7 @@ import type { LengthLimits } from "../automaton/measure.js";
 import { automaton, choice, EMPTY, type Expression, NOTHING, repeat, text } from "../expression.js";
 import { CharSet } from "../char-set.js";
 import { inString, type JsonRules } from "./json-rules.js";
-import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quoted } from "./string-language.js";
+import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quotedString } from "./string-language.js";
 
 export interface StringDemands {
   readonly patterns: readonly string[];
@@ -28,7 +28,7 @@ export function stringExpression(json: JsonRules, demands: StringDemands, place:
     () => {
       for (const pattern of patterns) json.budget.step(place, Math.ceil(pattern.length / PATTERN_STEP_CHARACTERS));
       if (excluded.length > 0)
-        return quoted(
+        return quotedString(
           automaton(
             excluded
               .map((other) => stringDfa(other, place))
@@ -36,10 +36,10 @@ export function stringExpression(json: JsonRules, demands: StringDemands, place:
           ),
         );
       const unlimited = limits.min === 0 && limits.max === Infinity;
-      if (patterns.length === 1 && unlimited) return quoted(patternAlone(patterns[0] as string, place));
+      if (patterns.length === 1 && unlimited) return quotedString(patternAlone(patterns[0] as string, place));
       const dfa = allPatterns(patterns, place);
       if (dfa.empty) return NOTHING;
-      return quoted(unlimited ? automaton(dfa) : measured(dfa, limits, place));
+      return quotedString(unlimited ? automaton(dfa) : measured(dfa, limits, place));
     },
   );
 }

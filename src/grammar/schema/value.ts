@@ -5,7 +5,7 @@ import type { Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
 import { isMultiple } from "./multiple-of.js";
 import type { Bound, NumberBounds } from "./number-range.js";
-import { countOf, listOf, namedTypes, namesOf, numberOf, objectOf, type TypeName } from "./keywords.js";
+import { keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf, type TypeName } from "./keywords.js";
 import type { NumberDemands } from "./number.js";
 import type { SchemaObject } from "./pointer.js";
 import { type StringDemands, stringDfa } from "./string.js";
@@ -21,7 +21,7 @@ export interface ValueContext {
 export function fitsPlain(context: ValueContext, value: unknown, schema: SchemaObject, place: string): boolean {
   const types = namedTypes(schema, place);
   if (types !== undefined && !types.some((type) => isOfType(value, type))) return false;
-  const listed = listOf(schema, "enum", place);
+  const listed = keywordList(schema, "enum", place);
   if (listed !== undefined && !listed.some((entry) => sameValue(entry, value))) return false;
   if (typeof value === "string") return fitsString(value, schema, place);
   if (typeof value === "number") return fitsNumber(value, schema, place);
@@ -58,7 +58,7 @@ function fitsNumber(value: number, schema: SchemaObject, place: string): boolean
 function fitsArray(context: ValueContext, value: readonly unknown[], schema: SchemaObject, place: string): boolean {
   if (!isBetween(value.length, countsOf(schema, "minItems", "maxItems", place))) return false;
   if (schema["uniqueItems"] === true && new Set(value.map(canonicalText)).size < value.length) return false;
-  const fixed = listOf(schema, "prefixItems", place) ?? [];
+  const fixed = keywordList(schema, "prefixItems", place) ?? [];
   return value.every((item, index) =>
     context.satisfies(item, index < fixed.length ? fixed[index] : (schema["items"] ?? true), place),
   );
@@ -90,7 +90,7 @@ export function textInQuotes(value: string): Uint8Array {
 }
 
 export function countsOf(schema: SchemaObject, least: string, most: string, place: string): LengthLimits {
-  return { min: countOf(schema, least, place) ?? 0, max: countOf(schema, most, place) ?? Infinity };
+  return { min: keywordCount(schema, least, place) ?? 0, max: keywordCount(schema, most, place) ?? Infinity };
 }
 
 function isBetween(count: number, { min, max }: LengthLimits): boolean {
@@ -111,7 +111,7 @@ export function numberBounds(schema: SchemaObject, place: string): NumberBounds 
     exclusive: string,
     tighter: (a: number, b: number) => boolean,
   ): Bound | undefined => {
-    const [value, open] = [numberOf(schema, inclusive, place), numberOf(schema, exclusive, place)];
+    const [value, open] = [keywordNumber(schema, inclusive, place), keywordNumber(schema, exclusive, place)];
     if (open !== undefined && (value === undefined || !tighter(value, open))) return { value: open, exclusive: true };
     return value === undefined ? undefined : { value, exclusive: false };
   };

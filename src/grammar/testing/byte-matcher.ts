@@ -1,12 +1,12 @@
-// Whether a grammar accepts a text, asked of its automaton byte by byte: without threads or a tokenizer. The recognizer that
-// checks finished texts has to say the same.
+// Checks whether a grammar accepts a text, byte by byte by its automaton, without threads or a tokenizer. The
+// recognizer of finished texts has to agree.
 
 import { compileGrammar } from "../compile-grammar.js";
 import { recognizes } from "../automaton/recognizer.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 
 export class ByteMatcher {
-  /** A question: does it accept the whole text? */
+  /** A predicate that tells whether the grammar accepts a whole text. */
   async compile(spec: GrammarSpec): Promise<(text: string) => Promise<boolean>> {
     const grammar = compileGrammar(spec);
     return async (text) => {

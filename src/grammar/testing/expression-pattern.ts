@@ -1,4 +1,4 @@
-// An expression without recursion as a RegExp of JavaScript, so that tests can ask what it fits without an automaton of ours.
+// Converts an expression without recursion to a JavaScript RegExp, so that tests can match it without our automata.
 
 import type { CharSet } from "../char-set.js";
 import type { Expression } from "../expression.js";

@@ -1,14 +1,14 @@
-// Whether a value satisfies a JSON Schema, for the keywords that grammars follow. Written from the standard, and apart
-// from the code under test: it shares nothing with it.
+// Checks a value against a JSON Schema, for the keywords that grammars support. Written from the standard, without any
+// code under test.
 
 type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** The first thing that is wrong, in words, or undefined. */
+/** A description of the first violation, or undefined. */
 export function violation(root: unknown, schema: unknown, value: unknown, place = "value"): string | undefined {
   if (schema === true) return undefined;
   if (schema === false) return `${place}: nothing is allowed`;
   const rules = stated(schema as SchemaObject);
-  // OpenAPI 3.0, where a schema that refers to others has no other way to say it; lists of values stay what they are.
+  // OpenAPI 3.0's way to allow null beside a reference; lists of values are unchanged.
   if (
     value === null &&
     rules["nullable"] === true &&
@@ -51,14 +51,14 @@ export function violation(root: unknown, schema: unknown, value: unknown, place 
   return undefined;
 }
 
-/** A keyword that is null says nothing. */
+/** Drops keywords that are null. */
 function stated(schema: SchemaObject): SchemaObject {
   return Object.fromEntries(Object.entries(schema).filter(([keyword, value]) => value !== null || keyword === "const"));
 }
 
 type Sub = (schema: unknown, value: unknown, place: string) => string | undefined;
 
-/** What no keyword of the schema spoke of, also none of a part that holds. */
+/** Properties or items that no keyword of the schema, or of a part of it that holds, mentions. */
 function unevaluated(root: unknown, rules: SchemaObject, value: unknown, place: string, sub: Sub): string | undefined {
   for (const [keyword, about] of [
     ["unevaluatedProperties", isType(value, "object")],
@@ -74,7 +74,7 @@ function unevaluated(root: unknown, rules: SchemaObject, value: unknown, place: 
   return undefined;
 }
 
-/** The names or places of a value that a schema speaks of. */
+/** The names or positions of a value that a schema mentions. */
 function spokenOf(root: unknown, schema: unknown, value: object): ReadonlySet<string> {
   if (typeof schema !== "object" || schema === null || violation(root, schema, value) !== undefined) return new Set();
   const rules = schema as SchemaObject;

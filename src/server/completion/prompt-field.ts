@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { CompletionModel } from "../../completion/completion-model.js";
-import { checkCharacters, checkPrompt, checkTexts, refuseRequest } from "../../completion/request-check.js";
+import { checkCharacters, checkPromptTokens, checkPromptTexts, refuseRequest } from "../../completion/request-check.js";
 import type { ServerContext } from "./route-context.js";
 
 export type Prompt = string | readonly number[];
@@ -79,15 +79,15 @@ export async function tokensOf(
   signal: AbortSignal,
 ): Promise<readonly Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string").map((text) => [{ text, parseSpecial }]);
-  checkTexts(limits, model, { texts, field }, reservedTokens);
+  checkPromptTexts(limits, model, { texts, field }, reservedTokens);
   for (const tokens of prompts)
-    if (typeof tokens !== "string") checkPrompt(limits, model, { tokens, field }, reservedTokens);
+    if (typeof tokens !== "string") checkPromptTokens(limits, model, { tokens, field }, reservedTokens);
   const call = { kind: "encode", texts, addSpecial: true } as const;
   const encoded = (texts.length === 0 ? [] : await tokenization.run(model, call, signal)).values();
   const lists = prompts.map((prompt) =>
     typeof prompt === "string" ? (encoded.next().value as Int32Array) : tokenList(model, prompt, field),
   );
-  for (const tokens of lists) checkPrompt(limits, model, { tokens, field }, reservedTokens);
+  for (const tokens of lists) checkPromptTokens(limits, model, { tokens, field }, reservedTokens);
   return lists;
 }
 

@@ -51,7 +51,7 @@ export class AccessControl {
     const host = hostName(single(headers["host"]));
     if (host !== undefined && (allowedHosts.includes(host) || (isLoopback(host) && allowedHosts.includes("localhost"))))
       return;
-    throw new RequestError("[host] this server does not answer to that name; allow it with the option allowedHosts", {
+    throw new RequestError("[host] this host name is not allowed; add it to the option allowedHosts", {
       status: 403,
       code: "host_not_allowed",
     });

@@ -44,10 +44,10 @@ export interface BrokenRequest {
   /** Makes an id for a response that no request was parsed for. */
   readonly createId: () => string;
   /** Called when a response was sent on the connection itself. */
-  readonly onAnswer: (id: string, status: number) => void;
+  readonly onResponse: (id: string, status: number) => void;
 }
 
-export function answerBrokenRequest({ error, socket, exchanges, createId, onAnswer }: BrokenRequest): void {
+export function answerBrokenRequest({ error, socket, exchanges, createId, onResponse }: BrokenRequest): void {
   const isReset = error.code === "ECONNRESET";
   // The request was answered, and whatever the client still sends is discarded.
   if (socket.writableEnded && !isReset) return;
@@ -74,6 +74,6 @@ export function answerBrokenRequest({ error, socket, exchanges, createId, onAnsw
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
   const closing = setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
   socket.once("close", () => clearTimeout(closing));
-  if (exchange === undefined) onAnswer(id, status);
+  if (exchange === undefined) onResponse(id, status);
   else exchange.brokenStatus = status;
 }

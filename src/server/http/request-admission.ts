@@ -95,7 +95,7 @@ export class RequestAdmission {
       socket,
       exchanges: this.#exchanges.of(socket),
       createId: createRequestId,
-      onAnswer: (id, status) => {
+      onResponse: (id, status) => {
         this.#metrics.countRequest({ route: undefined, status, seconds: 0 });
         log.info({ reqId: id, status }, "request");
       },

@@ -48,7 +48,7 @@ const DEFAULT_RETRY_AFTER_MS = 1000;
 /** Longer, because a model has to be loaded again or memory has to become free. */
 const LONG_RETRY_AFTER_MS = 10_000;
 
-interface Answer {
+interface ErrorResponse {
   readonly status: number;
   readonly code: string;
   readonly retryAfterMs?: number;
@@ -56,24 +56,24 @@ interface Answer {
   readonly message?: string;
 }
 
-const LIMIT_EXCEEDED: Answer = { status: 400, code: "limit_exceeded" };
-const CONTEXT_EXCEEDED: Answer = { status: 400, code: "context_length_exceeded" };
-const INVALID_VALUE: Answer = { status: 400, code: "invalid_value" };
-const NO_MEMORY: Answer = {
+const LIMIT_EXCEEDED: ErrorResponse = { status: 400, code: "limit_exceeded" };
+const CONTEXT_EXCEEDED: ErrorResponse = { status: 400, code: "context_length_exceeded" };
+const INVALID_VALUE: ErrorResponse = { status: 400, code: "invalid_value" };
+const NO_MEMORY: ErrorResponse = {
   status: 503,
   code: "out_of_memory",
   retryAfterMs: LONG_RETRY_AFTER_MS,
-  message: "[server] there is not enough memory for this now; try again later",
+  message: "[server] there is not enough memory for this request at the moment; try again later",
 };
-const DEVICE_LOST: Answer = {
+const DEVICE_LOST: ErrorResponse = {
   status: 503,
   code: "device_lost",
   retryAfterMs: LONG_RETRY_AFTER_MS,
-  message: "[server] the device that computes was lost; try again later",
+  message: "[server] the GPU was lost; try again later",
 };
 
 /** The errors of lower layers that a client can do something about; all others are status 500. */
-const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
+const RESPONSES: Partial<Record<ErrorCode, ErrorResponse>> = {
   SERVING_QUEUE_FULL: { status: 429, code: "rate_limit_exceeded", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
   SERVING_MODEL_UNKNOWN: { status: 404, code: "model_not_found" },
   SERVING_STOPPING: { status: 503, code: "server_stopping", retryAfterMs: DEFAULT_RETRY_AFTER_MS },
@@ -94,28 +94,28 @@ const ANSWERS: Partial<Record<ErrorCode, Answer>> = {
 };
 
 /** A model file that cannot be read; its path is not shown to clients. */
-function damagedFile({ code }: RocmForgeError): Answer {
+function damagedFile({ code }: RocmForgeError): ErrorResponse {
   return {
     status: 503,
     code: "model_unavailable",
     retryAfterMs: LONG_RETRY_AFTER_MS,
-    message: `[model] its file cannot be used (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
+    message: `[model] the model file cannot be read (${code}): it is damaged, or was changed while it was served; try again when it is restored`,
   };
 }
 
 /** Errors of the framework: its status is kept, its message replaced. */
-const FRAMEWORK_ANSWERS: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
+const FRAMEWORK_RESPONSES: Readonly<Record<string, { readonly code: string; readonly message: string }>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: "unsupported_media_type",
     message: "[content-type] expected application/json; send the header Content-Type: application/json",
   },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "request_too_large",
-    message: "[body] the request is larger than this server takes",
+    message: "[body] the request body is larger than this server accepts",
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: "invalid_body",
-    message: "[body] the length is not what Content-Length says",
+    message: "[body] the length of the body does not match Content-Length",
   },
   FST_ERR_CTP_EMPTY_JSON_BODY: { code: "invalid_body", message: "[body] expected a JSON object, found nothing" },
   FST_ERR_BAD_URL: { code: "invalid_url", message: "[url] the path is not valid" },
@@ -146,16 +146,16 @@ function namedField({ code, details, message }: RocmForgeError, names: FieldName
 export function toRequestError(error: unknown, fieldNames: FieldNames = {}): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {
-    const answer =
-      ANSWERS[error.code as ErrorCode] ??
+    const response =
+      RESPONSES[error.code as ErrorCode] ??
       (error instanceof GgufError || error instanceof FileError ? damagedFile(error) : undefined);
-    if (answer !== undefined) {
+    if (response !== undefined) {
       const asked = error.details["retryAfterMs"];
       const retryAfterMs =
-        answer.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : answer.retryAfterMs;
+        response.retryAfterMs !== undefined && typeof asked === "number" && asked >= 0 ? asked : response.retryAfterMs;
       const { message, ...param } = namedField(error, fieldNames);
-      return new RequestError(answer.message ?? message, {
-        ...answer,
+      return new RequestError(response.message ?? message, {
+        ...response,
         ...param,
         ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
         cause: error,
@@ -164,7 +164,7 @@ export function toRequestError(error: unknown, fieldNames: FieldNames = {}): Req
   }
   const framework = frameworkError(error);
   if (framework !== undefined) return framework;
-  return new RequestError("[server] something went wrong here; the log has it under the request's id", {
+  return new RequestError("[server] internal error; the server's log has the details under the request's id", {
     status: 500,
     code: "internal_error",
     cause: error,
@@ -176,7 +176,7 @@ function frameworkError(error: unknown): RequestError | undefined {
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
   if (typeof code !== "string" || !code.startsWith("FST_") || typeof statusCode !== "number") return undefined;
   if (statusCode < 400 || statusCode >= 500) return undefined;
-  const known = FRAMEWORK_ANSWERS[code] ?? { code: "invalid_request", message: `[request] ${error.message}` };
+  const known = FRAMEWORK_RESPONSES[code] ?? { code: "invalid_request", message: `[request] ${error.message}` };
   return new RequestError(known.message, { status: statusCode, code: known.code, cause: error });
 }
 

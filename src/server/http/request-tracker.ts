@@ -186,9 +186,9 @@ export class RequestTracker {
   /** Bytes that a body will take; one that is refused for its length takes none. */
   #bodyBytes({ headers }: IncomingMessage): number {
     const { bodyBytes } = this.#limits;
-    const told = headers["content-length"];
-    if (told === undefined) return headers["transfer-encoding"] === undefined ? 0 : bodyBytes;
-    return Number(told) <= bodyBytes ? Number(told) : 0;
+    const declared = headers["content-length"];
+    if (declared === undefined) return headers["transfer-encoding"] === undefined ? 0 : bodyBytes;
+    return Number(declared) <= bodyBytes ? Number(declared) : 0;
   }
 
   /** Refuses requests that arrive too slowly, until there is room. */
@@ -235,7 +235,7 @@ function busyError(problem: string): RequestError {
 }
 
 export function stoppingError(): RequestError {
-  return new RequestError("[server] it is about to stop and takes no new request", {
+  return new RequestError("[server] the server is shutting down and takes no new requests", {
     status: 503,
     code: "server_stopping",
     retryAfterMs: STOPPING_RETRY_AFTER_MS,

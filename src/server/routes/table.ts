@@ -6,7 +6,7 @@ import { messages } from "./anthropic/messages/route.js";
 import { health } from "./native/health.js";
 import { metrics } from "./native/metrics.js";
 import { openApi } from "./native/openapi.js";
-import { tokenize } from "./native/tokenize.js";
+import { tokenizeRoutes } from "./native/tokenize.js";
 import { chatCompletions } from "./openai/chat-completions/route.js";
 import { completions } from "./openai/completions/route.js";
 import { embeddings } from "./openai/embeddings.js";
@@ -20,7 +20,7 @@ const ENDPOINTS: readonly RouteFactory[] = [
   responses,
   embeddings,
   messages,
-  tokenize,
+  tokenizeRoutes,
   health,
   metrics,
 ];

@@ -32,7 +32,7 @@ export const FIELDS_WITHOUT_EFFECT = [
   "safety_identifier",
 ] as const;
 
-export const modelName = z
+export const modelField = z
   .string()
   .min(1)
   .max(MAX_NAME_CHARACTERS)

@@ -75,7 +75,7 @@ function refuseUnsupported(schema: RequestSchema, body: Readonly<Record<string, 
 }
 
 function unknownRefusal(param: string): RequestError {
-  return new RequestError(`[${param}] is not a field that this server knows; leave it out`, {
+  return new RequestError(`[${param}] is not a known field; leave it out`, {
     status: 400,
     code: "unknown_parameter",
     param,
@@ -150,7 +150,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string {
       return `expected ${issue.values.map((value: unknown) => JSON.stringify(value)).join(" or ")}, found ${found}`;
     case "invalid_union":
       return issue.discriminator === undefined
-        ? `this form is not known, found ${found}`
+        ? `no supported form of this field matches, found ${found}`
         : describeVariant(issue.input, issue.discriminator);
     case "invalid_key":
       return "a key is not valid";

@@ -1,5 +1,5 @@
-// A model that writes what a test tells it to, one byte a token, and a shelf of such models: the server's tests need no
-// engine. It keeps count of what runs and what was asked, and hears signals as the engine does.
+// A model that generates what a test's script says, one byte a token, and a pool of such models: the server's tests
+// need no engine. It counts running and past requests, and obeys signals as the engine does.
 
 import type { ChatTemplates } from "../../chat/template/chat-templates.js";
 import type {
@@ -53,9 +53,9 @@ export const fakeTokenizer: Tokenizer = {
 };
 
 export interface FakeScript {
-  /** What choice i of a prompt's text says. */
+  /** The text of a choice for a prompt. */
   answer?: (prompt: string, choice: number, request: CompletionRequest) => string;
-  /** Waited for before each piece; it may reject. */
+  /** Awaited before each delta; it may reject. */
   beforePiece?: (index: number, request: CompletionRequest) => Promise<void>;
   /** Thrown by `complete`'s iteration at once. */
   refuse?: () => Error | undefined;
@@ -68,7 +68,7 @@ export class FakeModel implements ServedModel {
   readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
-  /** Undefined: it has no file, and its texts are encoded where they are asked for. */
+  /** If undefined, the model has no file, and its texts are tokenized on the main thread. */
   readHeader?: () => Promise<HeaderBytes>;
   running = 0;
   cancelled = 0;
@@ -193,7 +193,7 @@ export class FakeModel implements ServedModel {
 
 interface Ending {
   readonly signal: AbortSignal;
-  /** Choices that nobody wants any more. */
+  /** Choices that were cancelled. */
   readonly left: ReadonlySet<number>;
 }
 
@@ -257,9 +257,9 @@ const EMPTY_STATISTICS: EngineStatistics = {
 };
 
 export class FakeModelPool implements ModelShelf {
-  /** Waited for before a model is there. */
+  /** Awaited before a model is leased. */
   loading: Promise<void> | undefined;
-  /** Of models that are not simply loaded. */
+  /** States of models other than "loaded". */
   readonly states = new Map<string, ModelListing["state"]>();
   recoveries = 0;
   readonly #models: ReadonlyMap<string, FakeModel>;

@@ -1,5 +1,5 @@
-// A chat form and a grammar that need no templates and no worker threads. The form: each message as `role: content`;
-// in the answer, `<think>…</think>` is reasoning and `[name {…}]` is a call, each in one piece of text or cut anywhere.
+// A chat format and a grammar without templates and worker threads. Each message is rendered as `role: content`; in the
+// reply, `<think>…</think>` is reasoning and `[name {…}]` is a call, cut anywhere.
 
 import type { ChatConversation, ChatDelta, ChatParser } from "../../chat/message.js";
 import { ChatError, GrammarError } from "../../errors.js";
@@ -9,9 +9,9 @@ import type { ChatRenderService, GrammarService } from "../../completion/service
 
 export class FakeChat implements ChatRenderService {
   readonly conversations: ChatConversation[] = [];
-  /** As of a model that thinks aloud. */
+  /** As with a model that reasons. */
   hidesText = false;
-  /** White space in front of an answer is no part of it. */
+  /** Whether white space at the start of a reply is dropped. */
   dropsSpace = false;
 
   async render(_: unknown, conversation: ChatConversation) {
@@ -37,7 +37,7 @@ export class FakeChat implements ChatRenderService {
   }
 }
 
-/** Holds everything back until it is whole: cut differently, the deltas differ, and joined they are the same. */
+/** Holds back marked text until it is complete: the deltas depend on the cuts, and joined they do not. */
 class FakeParser implements ChatParser {
   #held = "";
   #calls = 0;
@@ -81,7 +81,7 @@ class FakeParser implements ChatParser {
 
 export class FakeGrammar implements GrammarService {
   readonly specs: GrammarSpec[] = [];
-  /** Constraints that have not been given back. */
+  /** Number of constraints that have not been disposed. */
   open = 0;
 
   async constraint(_: unknown, spec: GrammarSpec): Promise<TokenConstraint> {

@@ -1,13 +1,13 @@
-// A client of bytes: it sends what a test tells it to, reads only when told to, and stays for as long as it likes.
+// A client on a raw socket: it sends the bytes that a test gives it, reads only on request, and stays connected.
 
 import { connect, type Socket } from "node:net";
 
 export class PlainClient implements Disposable {
-  /** What has come so far. */
+  /** The text received so far. */
   text = "";
   isEnded = false;
   readonly socket: Socket;
-  /** Resolves with everything that came, when the server has no more to say. */
+  /** Resolves with everything that was received, when the server has ended the connection. */
   readonly ended: Promise<string>;
 
   private constructor(socket: Socket) {
@@ -19,11 +19,11 @@ export class PlainClient implements Disposable {
       };
       socket.on("end", end).on("close", end);
     });
-    // Whoever is cut off sees that it is closed.
+    // A reset connection is seen as closed.
     socket.on("error", () => {});
   }
 
-  /** Does not close its side when the server does. */
+  /** Connects; the client's side stays open when the server closes its own. */
   static async connect(url: string): Promise<PlainClient> {
     const { port } = new URL(url);
     const socket = connect({ port: Number(port), host: "127.0.0.1", allowHalfOpen: true });
@@ -40,7 +40,7 @@ export class PlainClient implements Disposable {
     return this;
   }
 
-  /** From now on, everything. */
+  /** Reads everything from now on. */
   read(): this {
     this.socket.on("data", (chunk: Buffer) => {
       this.text += chunk.toString("latin1");
@@ -48,7 +48,7 @@ export class PlainClient implements Disposable {
     return this;
   }
 
-  /** What is there, some kilobytes at most, and is not kept. */
+  /** Reads what has arrived, a few kilobytes at most, without keeping it. */
   readSome(): string {
     const chunk = this.socket.read() as Buffer | null;
     return chunk?.toString("latin1") ?? "";
@@ -59,7 +59,7 @@ export class PlainClient implements Disposable {
   }
 }
 
-/** A request as it goes over the wire. */
+/** A request as bytes on the wire. */
 export function postText(path: string, body: object, headers: readonly string[] = []): string {
   const text = JSON.stringify(body);
   const lines = [
@@ -72,7 +72,7 @@ export function postText(path: string, body: object, headers: readonly string[] 
   return `${lines.join("\r\n")}\r\n\r\n${text}`;
 }
 
-/** One whose body never arrives whole. */
+/** A request whose body never arrives completely. */
 export function halfPostText(path: string, contentLength = 1000): string {
   return `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${contentLength}\r\n\r\n{`;
 }

@@ -22,7 +22,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  // Tests look into what they asked for.
+  // Tests read fields of responses freely.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly json: any;
 }
@@ -80,7 +80,7 @@ export function eventsOf(text: string): any[] {
     .map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-/** Until it holds; the test's own time limit ends it else. */
+/** Waits until a condition holds, at most for the test's time limit. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

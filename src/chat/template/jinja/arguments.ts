@@ -1,7 +1,7 @@
 // The arguments of a call, by position or by name, checked for their type.
 
 import { Text } from "./text.js";
-import { type CallArguments, isTrue, typeName, Undefined, type Value } from "./values.js";
+import { type CallArguments, isTrue, typeName, Undefined, type TemplateValue } from "./values.js";
 
 export const NO_ARGUMENTS: CallArguments = { positional: [], named: new Map() };
 
@@ -14,12 +14,12 @@ export class Given {
     this.#given = given;
   }
 
-  value(place: number, name?: string): Value | undefined {
+  value(place: number, name?: string): TemplateValue | undefined {
     const given = this.#given.positional[place];
     return given === undefined && name !== undefined ? this.#given.named.get(name) : given;
   }
 
-  rest(place: number): readonly Value[] {
+  rest(place: number): readonly TemplateValue[] {
     return this.#given.positional.slice(place);
   }
 
@@ -48,7 +48,7 @@ export class Given {
     return value !== undefined && isTrue(value);
   }
 
-  #present(place: number, name: string | undefined): Value | undefined {
+  #present(place: number, name: string | undefined): TemplateValue | undefined {
     const value = this.value(place, name);
     return value === null || value instanceof Undefined ? undefined : value;
   }

@@ -4,9 +4,9 @@
 import { Given } from "./arguments.js";
 import { compared } from "./operators.js";
 import { Text } from "./text.js";
-import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type Value } from "./values.js";
+import { Callable, Dict, iterated, List, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
-type Method = (dict: Dict, given: Given) => Value;
+type Method = (dict: Dict, given: Given) => TemplateValue;
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   [
@@ -47,7 +47,7 @@ export function items(dict: Dict): List {
 }
 
 /** A new dictionary with further pairs; later ones win. */
-export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, Value]>): Dict {
+export function merged(dict: Dict | undefined, pairs: Iterable<readonly [TemplateValue, TemplateValue]>): Dict {
   const result = new Dict();
   for (const [key, value] of dict?.entries() ?? []) result.set(key, value);
   for (const [key, value] of pairs) result.set(key, value);
@@ -55,7 +55,7 @@ export function merged(dict: Dict | undefined, pairs: Iterable<readonly [Value, 
 }
 
 /** The pairs of an argument of `dict(…)` and `namespace(…)`: a dictionary, or a list of pairs. */
-export function pairsOf(value: Value): readonly (readonly [Value, Value])[] {
+export function pairsOf(value: TemplateValue): readonly (readonly [TemplateValue, TemplateValue])[] {
   if (value instanceof Dict) return value.entries();
   return iterated(value).map((pair) => {
     const parts = iterated(pair);
@@ -68,7 +68,7 @@ export function sorted(dict: Dict, given: Given): List {
   const by = given.text(1, "by")?.value ?? "key";
   if (by !== "key" && by !== "value") throw new Error("dictsort can be by 'key' or by 'value'");
   const caseSensitive = given.flag(0, "case_sensitive");
-  const order = (entry: Tuple): Value => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
+  const order = (entry: Tuple): TemplateValue => folded(entry.items[by === "key" ? 0 : 1], caseSensitive);
   const sign = given.flag(2, "reverse") ? -1 : 1;
   return new List(
     items(dict).items.sort((left, right) => sign * compared(order(left as Tuple), order(right as Tuple))),
@@ -76,6 +76,6 @@ export function sorted(dict: Dict, given: Given): List {
 }
 
 /** A sort key; Jinja sorts texts case-insensitively by default. */
-export function folded(value: Value, caseSensitive: boolean): Value {
+export function folded(value: TemplateValue, caseSensitive: boolean): TemplateValue {
   return value instanceof Text && !caseSensitive ? Text.trusted(value.value.toLowerCase()) : value;
 }

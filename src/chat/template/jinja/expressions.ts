@@ -8,7 +8,7 @@ import { attribute, item, slice } from "./members.js";
 import { binary, unary } from "./operators.js";
 import type { Scope } from "./scope.js";
 import { NEGATED_TEST_PREFIX, TEST_PREFIX, TUPLE_OF_ONE } from "./source.js";
-import type { Argument, CallExpression, Expression, FilterNode, MemberExpression } from "./syntax.js";
+import type { Argument, CallExpression, TemplateExpression, FilterNode, MemberExpression } from "./syntax.js";
 import { isTrueOf } from "./tests.js";
 import { Text } from "./text.js";
 import {
@@ -22,7 +22,7 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
 /** Steps between two checks of the heap size; each step allocates little. */
@@ -50,14 +50,14 @@ export class Expressions {
     this.#depth--;
   }
 
-  evaluate(node: Expression, scope: Scope): Value {
+  evaluate(node: TemplateExpression, scope: Scope): TemplateValue {
     this.enter();
     const value = this.#evaluate(node, scope);
     this.leave();
     return value;
   }
 
-  applyFilter(filter: FilterNode, operand: Value, scope: Scope): Value {
+  applyFilter(filter: FilterNode, operand: TemplateValue, scope: Scope): TemplateValue {
     const isCall = filter.type === "CallExpression";
     const name = isCall ? filter.callee : filter;
     if (name.type !== "Identifier") throw new Error("expected the name of a filter");
@@ -72,8 +72,8 @@ export class Expressions {
   }
 
   argumentsOf(args: readonly Argument[], scope: Scope): CallArguments {
-    const positional: Value[] = [];
-    const named = new Map<string, Value>();
+    const positional: TemplateValue[] = [];
+    const named = new Map<string, TemplateValue>();
     for (const argument of args) {
       if (argument.type === "KeywordArgumentExpression")
         named.set(argument.key.value, this.evaluate(argument.value, scope));
@@ -88,7 +88,7 @@ export class Expressions {
     return { positional, named };
   }
 
-  #evaluate(node: Expression, scope: Scope): Value {
+  #evaluate(node: TemplateExpression, scope: Scope): TemplateValue {
     switch (node.type) {
       case "Identifier":
         return scope.get(node.value);
@@ -137,22 +137,23 @@ export class Expressions {
     }
   }
 
-  #evaluateAll(nodes: readonly Expression[], scope: Scope): Value[] {
+  #evaluateAll(nodes: readonly TemplateExpression[], scope: Scope): TemplateValue[] {
     checkList(nodes.length);
     return nodes.map((node) => this.evaluate(node, scope));
   }
 
-  #binary(operator: string, left: Expression, right: Expression, scope: Scope): Value {
+  #binary(operator: string, left: TemplateExpression, right: TemplateExpression, scope: Scope): TemplateValue {
     const first = this.evaluate(left, scope);
     if (operator === "and") return isTrue(first) ? this.evaluate(right, scope) : first;
     if (operator === "or") return isTrue(first) ? first : this.evaluate(right, scope);
     return binary(operator, first, this.evaluate(right, scope));
   }
 
-  #member({ object, property, computed }: MemberExpression, scope: Scope): Value {
+  #member({ object, property, computed }: MemberExpression, scope: Scope): TemplateValue {
     const value = this.evaluate(object, scope);
     if (property.type === "SliceExpression") {
-      const bound = (node: Expression | undefined): Value => (node === undefined ? null : this.evaluate(node, scope));
+      const bound = (node: TemplateExpression | undefined): TemplateValue =>
+        node === undefined ? null : this.evaluate(node, scope);
       return slice(value, { start: bound(property.start), stop: bound(property.stop), step: bound(property.step) });
     }
     if (computed) return item(value, this.evaluate(property, scope));
@@ -161,7 +162,11 @@ export class Expressions {
       : item(value, this.evaluate(property, scope));
   }
 
-  call({ callee, args }: CallExpression, scope: Scope, more: ReadonlyMap<string, Value> = new Map()): Value {
+  call(
+    { callee, args }: CallExpression,
+    scope: Scope,
+    more: ReadonlyMap<string, TemplateValue> = new Map(),
+  ): TemplateValue {
     const called = this.evaluate(callee, scope);
     if (!(called instanceof Callable)) {
       throw new Error(

@@ -20,18 +20,18 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
 /** What filters can call: `apply` another filter by name, `judge` a test. */
 export interface FilterContext {
-  apply(name: string, value: Value, given: Given): Value;
-  judge(name: string, value: Value, given: Given): boolean;
+  apply(name: string, value: TemplateValue, given: Given): TemplateValue;
+  judge(name: string, value: TemplateValue, given: Given): boolean;
   /** `a.b` as a template would read it. */
-  attribute(value: Value, name: Value): Value;
+  attribute(value: TemplateValue, name: TemplateValue): TemplateValue;
 }
 
-export type Filter = (value: Value, given: Given, context: FilterContext) => Value;
+export type Filter = (value: TemplateValue, given: Given, context: FilterContext) => TemplateValue;
 
 const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ...SEQUENCE_FILTERS,
@@ -73,11 +73,11 @@ export function filterNamed(name: string): Filter {
   return filter;
 }
 
-function refused(name: string, value: Value): never {
+function refused(name: string, value: TemplateValue): never {
   throw new Error(`${name} cannot be of '${typeName(value)}'`);
 }
 
-function length(value: Value): number {
+function length(value: TemplateValue): number {
   if (value instanceof Text) return codePoints(value, value.length);
   if (isSequence(value)) return value.items.length;
   if (value instanceof Dict) return value.size;
@@ -85,12 +85,12 @@ function length(value: Value): number {
   throw new Error(`object of type '${typeName(value)}' has no len()`);
 }
 
-function defaulted(value: Value, given: Given): Value {
+function defaulted(value: TemplateValue, given: Given): TemplateValue {
   const instead = orElse(given.value(0, "default_value"), Text.trusted(""));
   return value instanceof Undefined || (given.flag(1, "boolean") && !isTrue(value)) ? instead : value;
 }
 
-function entries(value: Value): Value {
+function entries(value: TemplateValue): TemplateValue {
   if (value instanceof Dict) return items(value);
   return value instanceof Undefined ? new Tuple([]) : refused("items", value);
 }
@@ -116,11 +116,11 @@ function jsonStyle(given: Given): JsonStyle {
   };
 }
 
-function isPair(value: Value | undefined): value is Tuple {
+function isPair(value: TemplateValue | undefined): value is Tuple {
   return value !== undefined && isSequence(value) && value.items.length === 2;
 }
 
-function indentOf(width: Value): Text {
+function indentOf(width: TemplateValue): Text {
   if (width instanceof Text) return width;
   if (typeof width !== "number") throw new Error(`expected a width as a number or a text, found '${typeName(width)}'`);
   return Text.trusted(" ".repeat(Math.max(0, width)));
@@ -158,13 +158,13 @@ function titledWords(text: Text): Text {
   );
 }
 
-function integer(value: Value): number | undefined {
+function integer(value: TemplateValue): number | undefined {
   if (isNumeric(value)) return Number.isFinite(numberOf(value)) ? Math.trunc(numberOf(value)) : undefined;
   const number = value instanceof Text ? parsedNumber(value.value) : undefined;
   return number === undefined ? undefined : Math.trunc(number);
 }
 
-function float(value: Value): Float | undefined {
+function float(value: TemplateValue): Float | undefined {
   if (isNumeric(value)) return new Float(numberOf(value));
   const number = value instanceof Text ? parsedNumber(value.value) : undefined;
   return number === undefined ? undefined : new Float(number);
@@ -174,12 +174,12 @@ function parsedNumber(text: string): number | undefined {
   return /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
-function absolute(value: Value): Value {
+function absolute(value: TemplateValue): TemplateValue {
   if (!isNumeric(value)) return refused("abs", value);
   return value instanceof Float ? new Float(Math.abs(value.value)) : Math.abs(Number(value));
 }
 
-function rounded(value: Value, given: Given): Value {
+function rounded(value: TemplateValue, given: Given): TemplateValue {
   if (!isNumeric(value)) return refused("round", value);
   const scale = 10 ** (given.integer(0, "precision") ?? 0);
   const method = given.text(1, "method")?.value ?? "common";

@@ -6,7 +6,7 @@ import { merged, pairsOf } from "./dict-methods.js";
 import { printed } from "./printing.js";
 import { Scope } from "./scope.js";
 import { Text } from "./text.js";
-import { type CallArguments, Callable, List, Namespace, type Value } from "./values.js";
+import { type CallArguments, Callable, List, Namespace, type TemplateValue } from "./values.js";
 
 export interface Globals {
   readonly scope: Scope;
@@ -22,7 +22,7 @@ export function createGlobals(): Globals {
     const date = strftime(new Date(), value);
     return borders.length === 0 ? Text.trusted(date) : Text.untrusted(date);
   });
-  const values: Readonly<Record<string, Value>> = {
+  const values: Readonly<Record<string, TemplateValue>> = {
     true: true,
     True: true,
     false: false,
@@ -43,7 +43,10 @@ export function createGlobals(): Globals {
 }
 
 /** Names may come from a dictionary (`**`), so none of them is trusted. */
-function givenPairs({ positional: [source], named }: CallArguments): readonly (readonly [Value, Value])[] {
+function givenPairs({
+  positional: [source],
+  named,
+}: CallArguments): readonly (readonly [TemplateValue, TemplateValue])[] {
   return [
     ...(source === undefined ? [] : pairsOf(source)),
     ...Array.from(named, ([name, value]) => [Text.untrusted(name), value] as const),

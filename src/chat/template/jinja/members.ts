@@ -6,13 +6,13 @@ import { dictMethod } from "./dict-methods.js";
 import { isEqual } from "./operators.js";
 import { Text, TextBuilder } from "./text.js";
 import { codePoints, textMethod } from "./text-methods.js";
-import { Callable, Dict, isSequence, List, Namespace, orElse, Tuple, Undefined, type Value } from "./values.js";
+import { Callable, Dict, isSequence, List, Namespace, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
-export function attribute(object: Value, name: string): Value {
+export function attribute(object: TemplateValue, name: string): TemplateValue {
   return method(object, name) ?? orElse(keyed(object, Text.trusted(name)), new Undefined(name));
 }
 
-export function item(object: Value, key: Value): Value {
+export function item(object: TemplateValue, key: TemplateValue): TemplateValue {
   const found = keyed(object, key);
   if (found !== undefined) return found;
   return (
@@ -21,7 +21,7 @@ export function item(object: Value, key: Value): Value {
   );
 }
 
-function keyed(object: Value, key: Value): Value | undefined {
+function keyed(object: TemplateValue, key: TemplateValue): TemplateValue | undefined {
   if (object instanceof Dict) return object.get(key);
   if (object instanceof Namespace) return key instanceof Text ? object.members.get(key.value) : undefined;
   if (typeof key !== "number" && typeof key !== "boolean") return undefined;
@@ -30,7 +30,7 @@ function keyed(object: Value, key: Value): Value | undefined {
   return undefined;
 }
 
-function method(object: Value, name: string): Callable | undefined {
+function method(object: TemplateValue, name: string): Callable | undefined {
   if (object instanceof Text) return textMethod(object, name);
   if (object instanceof Dict) return dictMethod(object, name);
   return object instanceof List ? listMethod(object, name) : undefined;
@@ -82,12 +82,12 @@ function places(text: Text, numbers: readonly number[]): readonly number[] {
 }
 
 export interface SliceBounds {
-  readonly start: Value;
-  readonly stop: Value;
-  readonly step: Value;
+  readonly start: TemplateValue;
+  readonly stop: TemplateValue;
+  readonly step: TemplateValue;
 }
 
-export function slice(object: Value, bounds: SliceBounds): Value {
+export function slice(object: TemplateValue, bounds: SliceBounds): TemplateValue {
   const step = bound(bounds.step) ?? 1;
   if (step === 0) throw new Error("slice step cannot be zero");
   if (isSequence(object)) {
@@ -144,7 +144,7 @@ function sliced<Result>(
   return pick(Array.from({ length: count }, (_, at) => from + at * step));
 }
 
-function bound(value: Value): number | undefined {
+function bound(value: TemplateValue): number | undefined {
   if (value === null || value instanceof Undefined) return undefined;
   if (typeof value === "number" || typeof value === "boolean") return Number(value);
   throw new Error("slice indices must be integers or None");

@@ -16,10 +16,10 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
-export function isEqual(left: Value, right: Value): boolean {
+export function isEqual(left: TemplateValue, right: TemplateValue): boolean {
   if (left === right) return true;
   if (isNumeric(left) && isNumeric(right)) return numberOf(left) === numberOf(right);
   if (left instanceof Text && right instanceof Text) return left.value === right.value;
@@ -32,14 +32,14 @@ export function isEqual(left: Value, right: Value): boolean {
   if (left instanceof Dict && right instanceof Dict) {
     return (
       left.size === right.size &&
-      left.entries().every(([key, value]) => right.has(key) && isEqual(value, right.get(key) as Value))
+      left.entries().every(([key, value]) => right.has(key) && isEqual(value, right.get(key) as TemplateValue))
     );
   }
   return false;
 }
 
 /** Compares two values; negative if `left` comes first. */
-export function compared(left: Value, right: Value): number {
+export function compared(left: TemplateValue, right: TemplateValue): number {
   if (isNumeric(left) && isNumeric(right)) return numberOf(left) - numberOf(right);
   if (left instanceof Text && right instanceof Text) return comparedTexts(left.value, right.value);
   if (isSequence(left) && isSequence(right)) {
@@ -58,7 +58,7 @@ export function comparedTexts(left: string, right: string): number {
   return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
 
-export function contains(container: Value, item: Value): boolean {
+export function contains(container: TemplateValue, item: TemplateValue): boolean {
   if (container instanceof Text) {
     if (!(item instanceof Text))
       throw new Error(`'in <string>' requires string as left operand, not ${typeName(item)}`);
@@ -69,7 +69,7 @@ export function contains(container: Value, item: Value): boolean {
   return iterated(container).some((each) => isEqual(each, item));
 }
 
-export function binary(operator: string, left: Value, right: Value): Value {
+export function binary(operator: string, left: TemplateValue, right: TemplateValue): TemplateValue {
   switch (operator) {
     case "==":
       return isEqual(left, right);
@@ -110,7 +110,7 @@ export function binary(operator: string, left: Value, right: Value): Value {
   }
 }
 
-function sum(left: Value, right: Value): Value {
+function sum(left: TemplateValue, right: TemplateValue): TemplateValue {
   if (left instanceof Text && right instanceof Text) return Text.concat(left, right);
   if (isNumeric(left) && isNumeric(right)) return arithmetic("+", left, right);
   if (left instanceof List && right instanceof List) {
@@ -124,7 +124,7 @@ function sum(left: Value, right: Value): Value {
   return unsupported("+", left, right);
 }
 
-function product(left: Value, right: Value): Value {
+function product(left: TemplateValue, right: TemplateValue): TemplateValue {
   if (isNumeric(left) && isNumeric(right)) return arithmetic("*", left, right);
   const [sequence, times] = isNumeric(left) ? [right, left] : [left, right];
   if (typeof times !== "number" && typeof times !== "boolean") return unsupported("*", left, right);
@@ -141,10 +141,10 @@ function product(left: Value, right: Value): Value {
   );
 }
 
-function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
+function arithmetic(operator: string, left: Numeric, right: Numeric): TemplateValue {
   const [a, b] = [numberOf(left), numberOf(right)];
   const isFloat = left instanceof Float || right instanceof Float;
-  const made = (value: number): Value => {
+  const made = (value: number): TemplateValue => {
     if (!Number.isFinite(value) && Number.isFinite(a) && Number.isFinite(b)) throw new Error("the result is too large");
     return isFloat || !Number.isInteger(value) ? new Float(value) : value;
   };
@@ -170,7 +170,7 @@ function arithmetic(operator: string, left: Numeric, right: Numeric): Value {
   }
 }
 
-export function unary(operator: string, value: Value): Value {
+export function unary(operator: string, value: TemplateValue): TemplateValue {
   if (!isNumeric(value)) throw new Error(`bad operand type for unary ${operator}: '${typeName(value)}'`);
   const number = operator === "-" ? -numberOf(value) : numberOf(value);
   // Minus zero is zero for integers.
@@ -180,7 +180,7 @@ export function unary(operator: string, value: Value): Value {
 const FORMAT_FIELDS = /%(%|\.\d+f|[sdrf])/g;
 
 /** Formats `"%s of %d" % (…)`, as far as templates use it. */
-export function formatted(pattern: Text, values: readonly Value[]): Text {
+export function formatted(pattern: Text, values: readonly TemplateValue[]): Text {
   const builder = new TextBuilder();
   let [from, next] = [0, 0];
   for (const { 0: field, index } of pattern.value.matchAll(FORMAT_FIELDS)) {
@@ -194,13 +194,13 @@ export function formatted(pattern: Text, values: readonly Value[]): Text {
   return builder.add(pattern.slice(from)).finish();
 }
 
-function formattedField(field: string, value: Value): Text {
+function formattedField(field: string, value: TemplateValue): Text {
   if (field === "%s" || field === "%r") return printed(value);
   if (!isNumeric(value)) throw new Error(`${field} format: a real number is required, not ${typeName(value)}`);
   if (field === "%d") return Text.trusted(String(Math.trunc(numberOf(value))));
   return Text.trusted(numberOf(value).toFixed(field === "%f" ? 6 : Math.min(100, Number(field.slice(2, -1)))));
 }
 
-function unsupported(operator: string, left: Value, right: Value): never {
+function unsupported(operator: string, left: TemplateValue, right: TemplateValue): never {
   throw new Error(`unsupported operand type(s) for ${operator}: '${typeName(left)}' and '${typeName(right)}'`);
 }

@@ -13,7 +13,7 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 
 export interface JsonStyle {
@@ -33,7 +33,7 @@ export const PLAIN_JSON: JsonStyle = {
   keySeparator: ": ",
 };
 
-export function printed(value: Value): Text {
+export function printed(value: TemplateValue): Text {
   if (value instanceof Text) return value;
   if (value instanceof Undefined) return Text.trusted("");
   if (isNumeric(value) || value === null) return Text.trusted(shownAtom(value));
@@ -42,7 +42,7 @@ export function printed(value: Value): Text {
   return builder.finish();
 }
 
-export function shown(value: Value): Text {
+export function shown(value: TemplateValue): Text {
   const builder = new TextBuilder();
   show(value, builder);
   return builder.finish();
@@ -54,7 +54,7 @@ function shownAtom(value: null | boolean | number | Float): string {
   return typeof value === "number" ? shownInteger(value) : shownFloat(value.value);
 }
 
-function show(value: Value, builder: TextBuilder): void {
+function show(value: TemplateValue, builder: TextBuilder): void {
   const add = (text: string): void => void builder.add(Text.untrusted(text));
   if (value instanceof Text) showText(value, builder);
   else if (isNumeric(value) || value === null) add(shownAtom(value));
@@ -119,20 +119,20 @@ function shownFloat(value: number): string {
   return plain.includes(".") ? plain : `${plain}.0`;
 }
 
-function entriesOf(value: Dict | Namespace): readonly (readonly [Value, Value])[] {
+function entriesOf(value: Dict | Namespace): readonly (readonly [TemplateValue, TemplateValue])[] {
   return value instanceof Dict
     ? value.entries()
     : Array.from(value.members, ([name, member]) => [Text.untrusted(name), member]);
 }
 
 /** Undefined values are null; Python would raise an error. */
-export function json(value: Value, style: JsonStyle): Text {
+export function json(value: TemplateValue, style: JsonStyle): Text {
   const builder = new TextBuilder();
   writeJson(value, style, builder, "\n");
   return builder.finish();
 }
 
-function writeJson(value: Value, style: JsonStyle, builder: TextBuilder, lineBreak: string): void {
+function writeJson(value: TemplateValue, style: JsonStyle, builder: TextBuilder, lineBreak: string): void {
   const add = (text: string): void => void builder.add(Text.untrusted(text));
   if (value === null || value instanceof Undefined) add("null");
   else if (typeof value === "boolean") add(String(value));
@@ -182,7 +182,7 @@ function jsonNumber(value: number | Float): string {
   return { nan: "NaN", inf: "Infinity", "-inf": "-Infinity" }[text] ?? text;
 }
 
-function keyText(key: Value): Text {
+function keyText(key: TemplateValue): Text {
   if (key instanceof Text) return key;
   if (key === null) return Text.trusted("null");
   if (typeof key === "boolean") return Text.trusted(String(key));

@@ -1,17 +1,17 @@
 // Names and their values. As in Jinja, names set in a loop or macro end with it, and a macro sees the names of its
 // definition, not of its call.
 
-import { Undefined, type Value } from "./values.js";
+import { Undefined, type TemplateValue } from "./values.js";
 
 export class Scope {
   readonly #parent: Scope | undefined;
-  readonly #names = new Map<string, Value>();
+  readonly #names = new Map<string, TemplateValue>();
 
   constructor(parent?: Scope) {
     this.#parent = parent;
   }
 
-  get(name: string): Value {
+  get(name: string): TemplateValue {
     const value = this.#names.get(name);
     if (value !== undefined) return value;
     // Recursion is no deeper than the template's blocks.
@@ -23,7 +23,7 @@ export class Scope {
     return this.#names.has(name);
   }
 
-  set(name: string, value: Value): void {
+  set(name: string, value: TemplateValue): void {
     this.#names.set(name, value);
   }
 }

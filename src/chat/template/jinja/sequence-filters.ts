@@ -5,8 +5,8 @@ import { folded } from "./dict-methods.js";
 import type { Filter, FilterContext } from "./filters.js";
 import { binary, compared, isEqual } from "./operators.js";
 import { printed } from "./printing.js";
-import { EMPTY, joined, Text } from "./text.js";
-import { Dict, isTrue, iterated, List, orElse, Tuple, Undefined, type Value } from "./values.js";
+import { EMPTY_TEXT, joined, Text } from "./text.js";
+import { Dict, isTrue, iterated, List, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
 export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
   ["list", (value) => new List([...iterated(value)])],
@@ -16,7 +16,7 @@ export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
     "reverse",
     (value) =>
       value instanceof Text
-        ? joined(iterated(value).toReversed() as Text[], EMPTY)
+        ? joined(iterated(value).toReversed() as Text[], EMPTY_TEXT)
         : new List([...iterated(value)].reverse()),
   ],
   ["join", (value, given, context) => joinedItems(value, given, context)],
@@ -34,26 +34,28 @@ export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
   ["groupby", (value, given, context) => grouped(value, given, context)],
 ];
 
-type Getter = (item: Value) => Value;
+type Getter = (item: TemplateValue) => TemplateValue;
 
 /** Reads an attribute path such as "a.b.0"; numbers are indices. */
-function getter(name: Value | undefined, context: FilterContext): Getter {
+function getter(name: TemplateValue | undefined, context: FilterContext): Getter {
   if (name === undefined || name === null || name instanceof Undefined) return (item) => item;
   if (!(name instanceof Text)) return (item) => context.attribute(item, name);
-  const keys = name.value.split(".").map((part): Value => (/^\d+$/.test(part) ? Number(part) : Text.trusted(part)));
-  return (item) => keys.reduce<Value>((value, key) => context.attribute(value, key), item);
+  const keys = name.value
+    .split(".")
+    .map((part): TemplateValue => (/^\d+$/.test(part) ? Number(part) : Text.trusted(part)));
+  return (item) => keys.reduce<TemplateValue>((value, key) => context.attribute(value, key), item);
 }
 
-function joinedItems(value: Value, given: Given, context: FilterContext): Text {
+function joinedItems(value: TemplateValue, given: Given, context: FilterContext): Text {
   const get = getter(given.value(1, "attribute"), context);
-  const separator = given.value(0, "d") ?? EMPTY;
+  const separator = given.value(0, "d") ?? EMPTY_TEXT;
   return joined(
     iterated(value).map((item) => printed(get(item))),
     printed(separator),
   );
 }
 
-function sortedItems(value: Value, given: Given, context: FilterContext): List {
+function sortedItems(value: TemplateValue, given: Given, context: FilterContext): List {
   const get = getter(given.value(2, "attribute"), context);
   const caseSensitive = given.flag(1, "case_sensitive");
   const sign = given.flag(0, "reverse") ? -1 : 1;
@@ -61,11 +63,11 @@ function sortedItems(value: Value, given: Given, context: FilterContext): List {
   return new List(keyed.sort((left, right) => sign * compared(left.key, right.key)).map(({ item }) => item));
 }
 
-function unique(value: Value, given: Given, context: FilterContext): List {
+function unique(value: TemplateValue, given: Given, context: FilterContext): List {
   const get = getter(given.value(1, "attribute"), context);
   const caseSensitive = given.flag(0, "case_sensitive");
   const seen = new Dict();
-  const kept: Value[] = [];
+  const kept: TemplateValue[] = [];
   for (const item of iterated(value)) {
     const key = folded(get(item), caseSensitive);
     if (seen.has(key)) continue;
@@ -75,22 +77,25 @@ function unique(value: Value, given: Given, context: FilterContext): List {
   return new List(kept);
 }
 
-function extreme(value: Value, given: Given, context: FilterContext, sign: 1 | -1): Value {
+function extreme(value: TemplateValue, given: Given, context: FilterContext, sign: 1 | -1): TemplateValue {
   const get = getter(given.value(1, "attribute"), context);
   const caseSensitive = given.flag(0, "case_sensitive");
-  const key = (item: Value): Value => folded(get(item), caseSensitive);
+  const key = (item: TemplateValue): TemplateValue => folded(get(item), caseSensitive);
   const [first, ...rest] = iterated(value);
   return first === undefined
     ? new Undefined()
     : rest.reduce((best, item) => (sign * compared(key(item), key(best)) > 0 ? item : best), first);
 }
 
-function total(value: Value, given: Given, context: FilterContext): Value {
+function total(value: TemplateValue, given: Given, context: FilterContext): TemplateValue {
   const get = getter(given.value(0, "attribute"), context);
-  return iterated(value).reduce<Value>((sum, item) => binary("+", sum, get(item)), given.value(1, "start") ?? 0);
+  return iterated(value).reduce<TemplateValue>(
+    (sum, item) => binary("+", sum, get(item)),
+    given.value(1, "start") ?? 0,
+  );
 }
 
-function mapped(value: Value, given: Given, context: FilterContext): List {
+function mapped(value: TemplateValue, given: Given, context: FilterContext): List {
   if (!isTrue(value)) return new List([]);
   const attribute = given.value(-1, "attribute");
   if (attribute !== undefined) {
@@ -109,7 +114,7 @@ function mapped(value: Value, given: Given, context: FilterContext): List {
 }
 
 function chosen(
-  value: Value,
+  value: TemplateValue,
   given: Given,
   context: FilterContext,
   { byAttribute, keeps }: { readonly byAttribute: boolean; readonly keeps: boolean },
@@ -119,17 +124,17 @@ function chosen(
   const place = byAttribute ? 1 : 0;
   const test = given.text(place)?.value;
   const rest = new Given(test ?? "", { positional: given.rest(place + 1), named: new Map() });
-  const judge = (item: Value): boolean =>
+  const judge = (item: TemplateValue): boolean =>
     test === undefined ? isTrue(get(item)) : context.judge(test, get(item), rest);
   return new List(iterated(value).filter((item) => judge(item) === keeps));
 }
 
-function batched(value: Value, given: Given): List {
+function batched(value: TemplateValue, given: Given): List {
   const size = given.integer(0, "linecount") ?? 0;
   if (size < 1) throw new Error("batch needs a size of one or more");
   const fill = given.value(1, "fill_with");
   const all = iterated(value);
-  const batches: Value[] = [];
+  const batches: TemplateValue[] = [];
   for (let from = 0; from < all.length; from += size) {
     const batch = all.slice(from, from + size);
     batches.push(
@@ -143,9 +148,9 @@ function batched(value: Value, given: Given): List {
   return new List(batches);
 }
 
-function grouped(value: Value, given: Given, context: FilterContext): List {
+function grouped(value: TemplateValue, given: Given, context: FilterContext): List {
   const get = getter(given.value(0, "attribute"), context);
-  const groups: { readonly key: Value; readonly items: Value[] }[] = [];
+  const groups: { readonly key: TemplateValue; readonly items: TemplateValue[] }[] = [];
   const sorted = sortedItems(
     value,
     new Given("sort", { ...NO_ARGUMENTS, named: new Map([["attribute", given.value(0, "attribute") ?? null]]) }),

@@ -2,7 +2,7 @@
 // first: Python's string escapes; tests with an argument (`is divisibleby 3`) and tuples of one (`(1,)`), which become
 // filters of names that no template can write.
 
-import { type Program, parse, type SyntaxToken, tokenize } from "./syntax.js";
+import { type TemplateProgram, parse, type SyntaxToken, tokenize } from "./syntax.js";
 import { TESTS_OF_TWO } from "./tests.js";
 
 /** Marks filters that are tests; no name in a template has spaces. */
@@ -10,7 +10,7 @@ export const TEST_PREFIX = "is ";
 export const NEGATED_TEST_PREFIX = "is not ";
 export const TUPLE_OF_ONE = "tuple of one";
 
-export function parseTemplate(source: string): Program {
+export function parseTemplate(source: string): TemplateProgram {
   // Models were trained on prompts that were rendered with both of these options.
   const tokens = tokenize(withKnownEscapes(source), { lstrip_blocks: true, trim_blocks: true });
   return parse(withTestsAsFilters(withoutLastCommas(tokens)));

@@ -12,7 +12,7 @@ import {
   Tuple,
   typeName,
   Undefined,
-  type Value,
+  type TemplateValue,
 } from "./values.js";
 import { Expressions } from "./expressions.js";
 import { isEqual } from "./operators.js";
@@ -20,11 +20,11 @@ import { printed } from "./printing.js";
 import { Scope } from "./scope.js";
 import type {
   CallStatement,
-  Expression,
+  TemplateExpression,
   ForStatement,
   MacroStatement,
   Parameter,
-  Program,
+  TemplateProgram,
   SetStatement,
   Statement,
 } from "./syntax.js";
@@ -34,7 +34,7 @@ import { Text, TextBuilder } from "./text.js";
 type Leaving = "break" | "continue" | undefined;
 
 /** Renders a template; the text has the provenance of each character. */
-export function renderProgram({ body }: Program, globals: Scope): Text {
+export function renderProgram({ body }: TemplateProgram, globals: Scope): Text {
   const output = new TextBuilder();
   new Statements().execute(body, new Scope(globals), output);
   return output.finish();
@@ -84,7 +84,7 @@ class Statements {
     }
   }
 
-  #evaluate(node: Expression, scope: Scope): Value {
+  #evaluate(node: TemplateExpression, scope: Scope): TemplateValue {
     return this.#expressions.evaluate(node, scope);
   }
 
@@ -107,7 +107,7 @@ class Statements {
     this.#assign(assignee, value === null ? this.#block(body, new Scope(scope)) : this.#evaluate(value, scope), scope);
   }
 
-  #assign(target: Expression, value: Value, scope: Scope): void {
+  #assign(target: TemplateExpression, value: TemplateValue, scope: Scope): void {
     if (target.type === "Identifier") return scope.set(target.value, value);
     if (target.type === "TupleLiteral") {
       const values = iterated(value);
@@ -127,9 +127,9 @@ class Statements {
   #for({ loopvar, iterable, body, defaultBlock }: ForStatement, scope: Scope, output: TextBuilder): void {
     const items = this.#looped(loopvar, iterable, scope);
     if (items.length === 0) return void this.execute(defaultBlock, new Scope(scope), output);
-    let changed: Value | undefined;
+    let changed: TemplateValue | undefined;
     const extras = {
-      changed: (now: Value): boolean =>
+      changed: (now: TemplateValue): boolean =>
         changed !== undefined && isEqual(changed, now) ? false : ((changed = now), true),
     };
     for (let place = 0; place < items.length; place++) {
@@ -140,7 +140,7 @@ class Statements {
     }
   }
 
-  #looped(loopvar: Expression, iterable: Expression, scope: Scope): readonly Value[] {
+  #looped(loopvar: TemplateExpression, iterable: TemplateExpression, scope: Scope): readonly TemplateValue[] {
     if (iterable.type !== "SelectExpression") return iterated(this.#evaluate(iterable, scope));
     return iterated(this.#evaluate(iterable.lhs, scope)).filter((item) => {
       const inner = new Scope(scope);
@@ -157,7 +157,7 @@ class Statements {
     });
   }
 
-  #callBlock({ call, callerArgs, body }: CallStatement, scope: Scope): Value {
+  #callBlock({ call, callerArgs, body }: CallStatement, scope: Scope): TemplateValue {
     const caller = new Callable("caller", (given) => {
       const inner = new Scope(scope);
       this.#bind(callerArgs ?? [], given, inner);
@@ -185,9 +185,9 @@ class Statements {
   }
 }
 
-function loopRecord(items: readonly Value[], place: number, changed: (now: Value) => boolean): Dict {
+function loopRecord(items: readonly TemplateValue[], place: number, changed: (now: TemplateValue) => boolean): Dict {
   const loop = new Dict();
-  const members: Readonly<Record<string, Value>> = {
+  const members: Readonly<Record<string, TemplateValue>> = {
     index: place + 1,
     index0: place,
     revindex: items.length - place,

@@ -9,7 +9,7 @@ interface Operator {
 
 export type Parameter =
   | Identifier
-  | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: Expression };
+  | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: TemplateExpression };
 
 export interface Identifier {
   readonly type: "Identifier";
@@ -18,52 +18,52 @@ export interface Identifier {
 
 export interface CallExpression {
   readonly type: "CallExpression";
-  readonly callee: Expression;
+  readonly callee: TemplateExpression;
   readonly args: readonly Argument[];
 }
 
 export type FilterNode = Identifier | CallExpression;
 
 export type Argument =
-  | Expression
-  | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: Expression }
-  | { readonly type: "SpreadExpression"; readonly argument: Expression }
-  | { readonly type: "KeywordSpreadExpression"; readonly argument: Expression };
+  | TemplateExpression
+  | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: TemplateExpression }
+  | { readonly type: "SpreadExpression"; readonly argument: TemplateExpression }
+  | { readonly type: "KeywordSpreadExpression"; readonly argument: TemplateExpression };
 
 export interface SliceExpression {
   readonly type: "SliceExpression";
-  readonly start: Expression | undefined;
-  readonly stop: Expression | undefined;
-  readonly step: Expression | undefined;
+  readonly start: TemplateExpression | undefined;
+  readonly stop: TemplateExpression | undefined;
+  readonly step: TemplateExpression | undefined;
 }
 
 export interface MemberExpression {
   readonly type: "MemberExpression";
-  readonly object: Expression;
-  readonly property: Expression | SliceExpression;
+  readonly object: TemplateExpression;
+  readonly property: TemplateExpression | SliceExpression;
   readonly computed: boolean;
 }
 
 /** A list of expressions, which may be the target of an assignment. */
 export interface TupleLiteral {
   readonly type: "TupleLiteral";
-  readonly value: readonly Expression[];
+  readonly value: readonly TemplateExpression[];
 }
 
 /** A conditional expression without an alternative, or the filter of a loop. */
 export interface SelectExpression {
   readonly type: "SelectExpression";
-  readonly lhs: Expression;
-  readonly test: Expression;
+  readonly lhs: TemplateExpression;
+  readonly test: TemplateExpression;
 }
 
 export interface FilterExpression {
   readonly type: "FilterExpression";
-  readonly operand: Expression;
+  readonly operand: TemplateExpression;
   readonly filter: FilterNode;
 }
 
-export type Expression =
+export type TemplateExpression =
   | Identifier
   | CallExpression
   | MemberExpression
@@ -72,40 +72,40 @@ export type Expression =
   | FilterExpression
   | { readonly type: "IntegerLiteral" | "FloatLiteral"; readonly value: number }
   | { readonly type: "StringLiteral"; readonly value: string }
-  | { readonly type: "ArrayLiteral"; readonly value: readonly Expression[] }
-  | { readonly type: "ObjectLiteral"; readonly value: ReadonlyMap<Expression, Expression> }
+  | { readonly type: "ArrayLiteral"; readonly value: readonly TemplateExpression[] }
+  | { readonly type: "ObjectLiteral"; readonly value: ReadonlyMap<TemplateExpression, TemplateExpression> }
   | {
       readonly type: "BinaryExpression";
       readonly operator: Operator;
-      readonly left: Expression;
-      readonly right: Expression;
+      readonly left: TemplateExpression;
+      readonly right: TemplateExpression;
     }
-  | { readonly type: "UnaryExpression"; readonly operator: Operator; readonly argument: Expression }
+  | { readonly type: "UnaryExpression"; readonly operator: Operator; readonly argument: TemplateExpression }
   | {
       readonly type: "TestExpression";
-      readonly operand: Expression;
+      readonly operand: TemplateExpression;
       readonly negate: boolean;
       readonly test: Identifier;
     }
   | {
       readonly type: "Ternary";
-      readonly condition: Expression;
-      readonly trueExpr: Expression;
-      readonly falseExpr: Expression;
+      readonly condition: TemplateExpression;
+      readonly trueExpr: TemplateExpression;
+      readonly falseExpr: TemplateExpression;
     };
 
 export interface ForStatement {
   readonly type: "For";
-  readonly loopvar: Expression;
-  readonly iterable: Expression;
+  readonly loopvar: TemplateExpression;
+  readonly iterable: TemplateExpression;
   readonly body: readonly Statement[];
   readonly defaultBlock: readonly Statement[];
 }
 
 export interface SetStatement {
   readonly type: "Set";
-  readonly assignee: Expression;
-  readonly value: Expression | null;
+  readonly assignee: TemplateExpression;
+  readonly value: TemplateExpression | null;
   readonly body: readonly Statement[];
 }
 
@@ -125,21 +125,21 @@ export interface CallStatement {
 
 /** A statement; an expression is printed, and the text between tags is a StringLiteral. */
 export type Statement =
-  | Expression
+  | TemplateExpression
   | ForStatement
   | SetStatement
   | MacroStatement
   | CallStatement
   | {
       readonly type: "If";
-      readonly test: Expression;
+      readonly test: TemplateExpression;
       readonly body: readonly Statement[];
       readonly alternate: readonly Statement[];
     }
   | { readonly type: "FilterStatement"; readonly filter: FilterNode; readonly body: readonly Statement[] }
   | { readonly type: "Break" | "Continue" | "Comment" };
 
-export interface Program {
+export interface TemplateProgram {
   readonly body: readonly Statement[];
 }
 
@@ -149,7 +149,7 @@ export interface SyntaxToken {
 }
 
 interface Library {
-  parse(tokens: readonly SyntaxToken[]): Program;
+  parse(tokens: readonly SyntaxToken[]): TemplateProgram;
   tokenize(
     template: string,
     options: { readonly lstrip_blocks: boolean; readonly trim_blocks: boolean },

@@ -4,11 +4,21 @@ import { Given } from "./arguments.js";
 import { compared, contains, isEqual } from "./operators.js";
 import { printed } from "./printing.js";
 import { Text } from "./text.js";
-import { Callable, Dict, Float, isNumeric, isSequence, numberOf, orElse, Undefined, type Value } from "./values.js";
+import {
+  Callable,
+  Dict,
+  Float,
+  isNumeric,
+  isSequence,
+  numberOf,
+  orElse,
+  Undefined,
+  type TemplateValue,
+} from "./values.js";
 
-type Test = (value: Value, given: Given) => boolean;
+type Test = (value: TemplateValue, given: Given) => boolean;
 
-const other = (given: Given): Value => orElse(given.value(0), new Undefined());
+const other = (given: Given): TemplateValue => orElse(given.value(0), new Undefined());
 
 const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["defined", (value) => !(value instanceof Undefined)],
@@ -56,14 +66,14 @@ export const TESTS_OF_TWO: ReadonlySet<string> = new Set([
   "ge",
 ]);
 
-export function isTrueOf(name: string, value: Value, given: Given): boolean {
+export function isTrueOf(name: string, value: TemplateValue, given: Given): boolean {
   const test = TESTS.get(name);
   if (test === undefined) throw new Error(`No test named '${name}'`);
   return test(value, given);
 }
 
 /** Whether a value is iterable; undefined is, and is empty. */
-function hasItems(value: Value): boolean {
+function hasItems(value: TemplateValue): boolean {
   return isSequence(value) || value instanceof Text || value instanceof Dict || value instanceof Undefined;
 }
 
@@ -75,7 +85,7 @@ function named(names: readonly string[], test: Test): [string, Test][] {
   return names.map((name) => [name, test]);
 }
 
-function remainder(value: Value, by: number): number {
+function remainder(value: TemplateValue, by: number): number {
   if (!isNumeric(value)) throw new Error("expected a number to divide");
   if (by === 0) throw new Error("division by zero");
   return Math.abs(numberOf(value) % by);

@@ -4,9 +4,9 @@ import { checkList } from "./bounded-realm.js";
 import { Given } from "./arguments.js";
 import { printed } from "./printing.js";
 import { joined, Text, TextBuilder } from "./text.js";
-import { Callable, iterated, List, orElse, Tuple, typeName, Undefined, type Value } from "./values.js";
+import { Callable, iterated, List, orElse, Tuple, typeName, Undefined, type TemplateValue } from "./values.js";
 
-type Method = (text: Text, given: Given) => Value;
+type Method = (text: Text, given: Given) => TemplateValue;
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ["upper", (text) => text.map((stretch) => stretch.toUpperCase())],
@@ -191,7 +191,7 @@ export function replaced(text: Text, old: Text, by: Text, most: number): Text {
   return builder.add(text.slice(from)).finish();
 }
 
-function joinable(value: Value): Text {
+function joinable(value: TemplateValue): Text {
   if (value instanceof Text) return value;
   throw new Error(`join() expected texts, found ${typeName(value)}`);
 }

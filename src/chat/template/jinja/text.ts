@@ -55,7 +55,7 @@ export class Text {
   /** A part of the text; `from` and `to` are UTF-16 indices within it. */
   slice(from: number, to: number = this.length): Text {
     if (from === 0 && to === this.length) return this;
-    if (from >= to) return EMPTY;
+    if (from >= to) return EMPTY_TEXT;
     const borders: number[] = [];
     for (let at = this.#firstEndingAfter(from); at < this.#untrusted.length; at += 2) {
       const start = Math.max(this.#untrusted[at], from);
@@ -103,7 +103,7 @@ export class Text {
   }
 }
 
-export const EMPTY: Text = Text.trusted("");
+export const EMPTY_TEXT: Text = Text.trusted("");
 
 export class TextBuilder {
   #value = "";

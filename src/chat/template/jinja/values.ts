@@ -5,7 +5,18 @@ import { checkList } from "./bounded-realm.js";
 import { Text } from "./text.js";
 
 /** A plain number is an integer; floats have a class of their own. */
-export type Value = Undefined | null | boolean | number | Float | Text | List | Tuple | Dict | Namespace | Callable;
+export type TemplateValue =
+  | Undefined
+  | null
+  | boolean
+  | number
+  | Float
+  | Text
+  | List
+  | Tuple
+  | Dict
+  | Namespace
+  | Callable;
 
 /** An undefined value. Like Jinja's ChainableUndefined: its members are undefined, too. */
 export class Undefined {
@@ -25,9 +36,9 @@ export class Float {
 }
 
 export class List {
-  readonly items: Value[];
+  readonly items: TemplateValue[];
 
-  constructor(items: Value[]) {
+  constructor(items: TemplateValue[]) {
     checkList(items.length);
     this.items = items;
   }
@@ -35,17 +46,17 @@ export class List {
 
 /** A tuple: a list that prints with round brackets and may be a key. */
 export class Tuple {
-  readonly items: readonly Value[];
+  readonly items: readonly TemplateValue[];
 
-  constructor(items: readonly Value[]) {
+  constructor(items: readonly TemplateValue[]) {
     checkList(items.length);
     this.items = items;
   }
 }
 
 interface DictEntry {
-  readonly key: Value;
-  readonly value: Value;
+  readonly key: TemplateValue;
+  readonly value: TemplateValue;
 }
 
 export class Dict {
@@ -55,69 +66,69 @@ export class Dict {
     return this.#entries.size;
   }
 
-  get(key: Value): Value | undefined {
+  get(key: TemplateValue): TemplateValue | undefined {
     return this.#entries.get(hashOf(key))?.value;
   }
 
-  getText(key: string): Value | undefined {
+  getText(key: string): TemplateValue | undefined {
     return this.#entries.get(`s${key}`)?.value;
   }
 
-  has(key: Value): boolean {
+  has(key: TemplateValue): boolean {
     return this.#entries.has(hashOf(key));
   }
 
-  set(key: Value, value: Value): void {
+  set(key: TemplateValue, value: TemplateValue): void {
     const hash = hashOf(key);
     // As in Python, the first of equal keys stays the key.
     this.#entries.set(hash, { key: this.#entries.get(hash)?.key ?? key, value });
     checkList(this.#entries.size);
   }
 
-  delete(key: Value): void {
+  delete(key: TemplateValue): void {
     this.#entries.delete(hashOf(key));
   }
 
-  keys(): Value[] {
+  keys(): TemplateValue[] {
     return Array.from(this.#entries.values(), ({ key }) => key);
   }
 
-  values(): Value[] {
+  values(): TemplateValue[] {
     return Array.from(this.#entries.values(), ({ value }) => value);
   }
 
-  entries(): [key: Value, value: Value][] {
+  entries(): [key: TemplateValue, value: TemplateValue][] {
     return Array.from(this.#entries.values(), ({ key, value }) => [key, value]);
   }
 }
 
 /** The result of `namespace()`, the only value whose members a template can set. */
 export class Namespace {
-  readonly members = new Map<string, Value>();
+  readonly members = new Map<string, TemplateValue>();
 }
 
 export interface CallArguments {
-  readonly positional: readonly Value[];
-  readonly named: ReadonlyMap<string, Value>;
+  readonly positional: readonly TemplateValue[];
+  readonly named: ReadonlyMap<string, TemplateValue>;
 }
 
 export class Callable {
   readonly name: string;
-  readonly call: (given: CallArguments) => Value;
+  readonly call: (given: CallArguments) => TemplateValue;
 
-  constructor(name: string, call: (given: CallArguments) => Value) {
+  constructor(name: string, call: (given: CallArguments) => TemplateValue) {
     this.name = name;
     this.call = call;
   }
 }
 
 /** The value, or another one if it is absent; `??` would replace None as well. */
-export function orElse(value: Value | undefined, instead: Value): Value {
+export function orElse(value: TemplateValue | undefined, instead: TemplateValue): TemplateValue {
   return value === undefined ? instead : value;
 }
 
 /** A hash of a key: 1, 1.0 and True are the same key. */
-function hashOf(key: Value): string {
+function hashOf(key: TemplateValue): string {
   if (key instanceof Text) return `s${key.value}`;
   if (isNumeric(key)) return `n${numberOf(key)}`;
   if (key === null) return "none";
@@ -128,7 +139,7 @@ function hashOf(key: Value): string {
 
 export type Numeric = boolean | number | Float;
 
-export function isNumeric(value: Value): value is Numeric {
+export function isNumeric(value: TemplateValue): value is Numeric {
   return typeof value === "number" || typeof value === "boolean" || value instanceof Float;
 }
 
@@ -136,11 +147,11 @@ export function numberOf(value: Numeric): number {
   return value instanceof Float ? value.value : Number(value);
 }
 
-export function isSequence(value: Value): value is List | Tuple {
+export function isSequence(value: TemplateValue): value is List | Tuple {
   return value instanceof List || value instanceof Tuple;
 }
 
-export function isTrue(value: Value): boolean {
+export function isTrue(value: TemplateValue): boolean {
   if (value instanceof Undefined || value === null) return false;
   if (isNumeric(value)) return numberOf(value) !== 0;
   if (value instanceof Text) return value.length > 0;
@@ -148,7 +159,7 @@ export function isTrue(value: Value): boolean {
   return value instanceof Dict ? value.size > 0 : true;
 }
 
-export function typeName(value: Value): string {
+export function typeName(value: TemplateValue): string {
   if (value === null) return "NoneType";
   if (typeof value === "boolean") return "bool";
   if (typeof value === "number") return "int";
@@ -162,7 +173,7 @@ export function typeName(value: Value): string {
 }
 
 /** The items that a loop iterates: the keys of a dictionary, the characters of a text, nothing for undefined. */
-export function iterated(value: Value): readonly Value[] {
+export function iterated(value: TemplateValue): readonly TemplateValue[] {
   if (isSequence(value)) return value.items;
   if (value instanceof Dict) return value.keys();
   if (value instanceof Text) return characters(value);
@@ -170,9 +181,9 @@ export function iterated(value: Value): readonly Value[] {
   throw new Error(`'${typeName(value)}' object is not iterable`);
 }
 
-function characters(text: Text): Value[] {
+function characters(text: Text): TemplateValue[] {
   checkList(text.length);
-  const all: Value[] = [];
+  const all: TemplateValue[] = [];
   let at = 0;
   for (const character of text.value) {
     all.push(text.slice(at, at + character.length));
@@ -185,7 +196,7 @@ function characters(text: Text): Value[] {
 export type Trust = (path: readonly string[], text: string) => boolean;
 
 /** Converts plain data to values. */
-export function valueOf(data: unknown, trusts: Trust, path: readonly string[] = []): Value {
+export function valueOf(data: unknown, trusts: Trust, path: readonly string[] = []): TemplateValue {
   if (data === null || typeof data === "boolean") return data;
   if (typeof data === "string") return trusts(path, data) ? Text.trusted(data) : Text.untrusted(data);
   if (typeof data === "number") return Number.isInteger(data) ? data : new Float(data);

@@ -6,7 +6,7 @@ import { acquireModel, type PostRoute, type Route, type ServerContext } from "..
 import { isTokenList, tokenList } from "../../completion/prompt-field.js";
 import { JsonParts } from "../../http/json-response.js";
 import { refuseField } from "../../http/request-error.js";
-import { modelName } from "../../schema/fields.js";
+import { modelField } from "../../schema/fields.js";
 
 /** A character of JSON text, escaped. */
 const LONGEST_CHARACTER_BYTES = 6;
@@ -15,7 +15,7 @@ const LONGEST_TOKEN_BYTES = 12;
 const OTHER_FIELDS_BYTES = 4096;
 
 const tokenizeFields = z.object({
-  model: modelName.optional(),
+  model: modelField.optional(),
   content: z.string(),
   add_special: z.boolean().optional().describe("Adds BOS and EOS as the model's file says; true by default"),
   parse_special: z.boolean().optional().describe("Turns the text of special tokens into these; true by default"),
@@ -23,14 +23,14 @@ const tokenizeFields = z.object({
 });
 
 const detokenizeFields = z.object({
-  model: modelName.optional(),
+  model: modelField.optional(),
   tokens: z
     .custom<readonly number[]>(isTokenList, "expected a list of token ids")
     .meta({ type: "array", items: { type: "integer" } }),
   special: z.boolean().optional().describe("Prints control tokens; false by default"),
 });
 
-export function tokenize(context: ServerContext): readonly Route[] {
+export function tokenizeRoutes(context: ServerContext): readonly Route[] {
   return [tokenizeRoute(context), detokenizeRoute(context)];
 }
 

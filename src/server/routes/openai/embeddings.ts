@@ -14,7 +14,7 @@ import type { ServedModel } from "../../../engine/serving.js";
 import type { ServerLimits } from "../../http/limits.js";
 import { refuseField, RequestError } from "../../http/request-error.js";
 import type { InFlightRequest } from "../../http/request-tracker.js";
-import { FIELDS_WITHOUT_EFFECT, modelName } from "../../schema/fields.js";
+import { FIELDS_WITHOUT_EFFECT, modelField } from "../../schema/fields.js";
 import type { RequestSchema } from "../../schema/request-schema.js";
 
 const FLOAT_BYTES = 4;
@@ -22,7 +22,7 @@ const RETRY_AFTER_MS = 10_000;
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
-    model: modelName.optional(),
+    model: modelField.optional(),
     input: promptField(limits.prompts),
     encoding_format: z.enum(["float", "base64"]).optional(),
     dimensions: z.int().min(1).optional().describe("Only the model's own"),
@@ -97,7 +97,7 @@ async function embedAll(
 
 function timeIsUp(timeLimitMs: number): RequestError {
   return new RequestError(
-    `[input] expected what takes ${timeLimitMs} ms at most, and it took longer; send fewer or shorter inputs at once, or try later`,
+    `[input] embedding took longer than the time limit of ${timeLimitMs} ms; send fewer or shorter inputs at once, or try later`,
     {
       status: 503,
       code: "time_limit_exceeded",

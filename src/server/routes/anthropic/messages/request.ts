@@ -8,7 +8,7 @@ import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
   ignored,
-  modelName,
+  modelField,
   name,
   samplingFields,
   samplingOf,
@@ -100,7 +100,7 @@ const contextManagement = z.object({
 
 function promptFields(limits: ServerLimits) {
   return {
-    model: modelName.optional(),
+    model: modelField.optional(),
     messages: listOf(messageSchema(limits), limits.messages, 1),
     system: textOrBlocks(limits).optional(),
     tools: toolList(limits).optional(),
@@ -220,7 +220,7 @@ function resultPart(part: Exclude<ToolResult, string>[number]): string {
 function messagesOf({ system, messages }: CountTokensBody): readonly ChatMessage[] {
   if (messages.at(-1)?.role === "assistant") {
     throw new RequestError(
-      "[messages] expected the last message to be the user's: an answer that is begun cannot be continued",
+      "[messages] expected the last message to be the user's: continuing a partial reply is not supported",
       {
         status: 400,
         code: "unsupported_parameter",

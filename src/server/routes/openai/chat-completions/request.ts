@@ -10,7 +10,7 @@ import {
   ignored,
   MAX_TOP_LOGPROBS,
   maxTokensOf,
-  modelName,
+  modelField,
   name,
   samplingFields,
   samplingOf,
@@ -95,7 +95,7 @@ function bodySchema(limits: ServerLimits) {
     cache_control: ignored,
   });
   return z.object({
-    model: modelName.optional(),
+    model: modelField.optional(),
     messages: listOf(messageSchema(limits), limits.messages, 1),
     ...samplingFields(limits),
     ...grammarFields(limits),
@@ -119,7 +119,7 @@ export type ChatCompletionBody = z.infer<ReturnType<typeof bodySchema>>;
 
 export function chatCompletionRequestSchema(limits: ServerLimits): RequestSchema<ChatCompletionBody> {
   const useTools = { instead: "use tools and tool_choice" };
-  const textOnly = { instead: "this server writes text only" };
+  const textOnly = { instead: "only text output is supported" };
   return {
     fields: bodySchema(limits),
     withoutEffect: [...FIELDS_WITHOUT_EFFECT, "verbosity"],
@@ -128,8 +128,8 @@ export function chatCompletionRequestSchema(limits: ServerLimits): RequestSchema
       function_call: useTools,
       audio: textOnly,
       modalities: { ...textOnly, unless: [["text"]] },
-      web_search_options: { instead: "this server searches nothing" },
-      moderation: { instead: "this server moderates nothing" },
+      web_search_options: { instead: "web search is not supported" },
+      moderation: { instead: "moderation is not supported" },
       min_tokens: { instead: "use ignore_eos with max_tokens" },
       stop_token_ids: { instead: "use stop" },
       best_of: { instead: "use n", unless: [1] },
@@ -142,7 +142,7 @@ export function chatCompletionRequestSchema(limits: ServerLimits): RequestSchema
 /** The chat that a request asks for. */
 export function chatCompletionRequest(body: ChatCompletionBody, defaults: Partial<SamplerOptions>): ChatRequest {
   if (body.top_logprobs !== undefined && body.logprobs !== true)
-    refuseField("top_logprobs", "logprobs to be true", "it not to be");
+    refuseField("top_logprobs", "logprobs to be true", String(body.logprobs ?? "nothing"));
   const effort = body.reasoning_effort;
   return {
     messages: body.messages.map(messageOf),

@@ -7,7 +7,7 @@ import {
   FIELDS_WITHOUT_EFFECT,
   MAX_TOP_LOGPROBS,
   maxTokensOf,
-  modelName,
+  modelField,
   samplingFields,
   samplingOf,
   stopField,
@@ -26,7 +26,7 @@ const DEFAULT_MAX_TOKENS = 16;
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
-    model: modelName.optional(),
+    model: modelField.optional(),
     prompt: promptField(limits.prompts),
     ...samplingFields(limits),
     ...grammarFields(limits),
@@ -53,7 +53,7 @@ export function completionRequestSchema(limits: ServerLimits): RequestSchema<Com
     fields: bodySchema(limits),
     withoutEffect: FIELDS_WITHOUT_EFFECT,
     refused: {
-      suffix: { instead: "this server writes after a prompt, not into a text", unless: [""] },
+      suffix: { instead: "text is generated after a prompt only, not before a suffix", unless: [""] },
       min_tokens: { instead: "use ignore_eos with max_tokens" },
       stop_token_ids: { instead: "use stop" },
       ...REFUSED_FORMATS,

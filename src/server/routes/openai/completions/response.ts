@@ -108,7 +108,9 @@ function addLogprobs(logprobs: TextLogprobs, delta: CompletionDelta, tokenizer: 
     logprobs.tokens.push(text);
     logprobs.token_logprobs.push(finiteLogprob(logprob));
     logprobs.top_logprobs.push(
-      Object.fromEntries(top.map((rival) => [tokenText(tokenizer, rival.token), finiteLogprob(rival.logprob)])),
+      Object.fromEntries(
+        top.map((alternative) => [tokenText(tokenizer, alternative.token), finiteLogprob(alternative.logprob)]),
+      ),
     );
     logprobs.text_offset.push(at);
     at += text.length;

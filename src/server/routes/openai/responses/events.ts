@@ -150,9 +150,10 @@ export class ResponseWriter {
         arguments: item.text,
       });
     } else {
-      const told = { ...place, content_index: 0, text: item.text };
-      if (item.kind === "message") yield this.#event("response.output_text.done", { ...told, logprobs: item.logprobs });
-      else yield this.#event("response.reasoning_text.done", told);
+      const fields = { ...place, content_index: 0, text: item.text };
+      if (item.kind === "message")
+        yield this.#event("response.output_text.done", { ...fields, logprobs: item.logprobs });
+      else yield this.#event("response.reasoning_text.done", fields);
       yield this.#event("response.content_part.done", { ...place, content_index: 0, part: partOf(item) });
     }
     const whole = this.#itemOf(item, status);

@@ -125,8 +125,8 @@ function addItem(messages: ChatMessage[], item: Item): void {
       messages.push({ role: "tool", content: textOf(item.output), toolCallId: item.call_id });
       break;
     case "reasoning": {
-      const told = (item.content ?? []).map(({ text }) => text).join("\n");
-      const reasoning = told === "" ? decodedReasoning(item.encrypted_content) : told;
+      const thoughts = (item.content ?? []).map(({ text }) => text).join("\n");
+      const reasoning = thoughts === "" ? decodedReasoning(item.encrypted_content) : thoughts;
       if (reasoning !== "") messages.push({ role: "assistant", content: "", reasoning });
       break;
     }

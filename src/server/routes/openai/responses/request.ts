@@ -10,7 +10,7 @@ import {
   ignored,
   MAX_TOP_LOGPROBS,
   maxTokensOf,
-  modelName,
+  modelField,
   name,
   samplingFields,
   samplingOf,
@@ -80,7 +80,7 @@ function toolChoice(limits: ServerLimits) {
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
-    model: modelName.optional(),
+    model: modelField.optional(),
     input: z.union([z.string(), listOf(inputItem(limits), limits.messages)], {
       error: "expected text, or a list of items",
     }),
@@ -125,9 +125,9 @@ export function responseRequestSchema(limits: ServerLimits): RequestSchema<Respo
     refused: {
       conversation: { instead: "use previous_response_id, or send the whole conversation as input" },
       prompt: { instead: "send the prompt itself as instructions and input" },
-      background: { instead: "wait for the answer, or stream it", unless: [false] },
+      background: { instead: "wait for the response, or stream it", unless: [false] },
       context_management: { instead: "shorten the input" },
-      moderation: { instead: "this server moderates nothing" },
+      moderation: { instead: "moderation is not supported" },
       ...refusedFormats("use text.format"),
     },
     skipped: ({ tools = [] }) => describeSkipped(tools.filter((tool) => !isFunction(tool))),
