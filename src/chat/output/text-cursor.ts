@@ -41,8 +41,8 @@ export class TextCursor {
   #ended = false;
   #record: string | undefined;
 
-  push(piece: string): void {
-    this.#text = this.#at === this.#text.length ? piece : this.#text.slice(this.#at) + piece;
+  push(chunk: string): void {
+    this.#text = this.#at === this.#text.length ? chunk : this.#text.slice(this.#at) + chunk;
     this.#at = 0;
   }
 

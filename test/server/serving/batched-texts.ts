@@ -80,7 +80,7 @@ export async function compare(writing: Writing): Promise<void> {
   expect(apart.cachedTokens).toBe(0);
 }
 
-/** Opens a file for texts that do not depend on company. */
+/** Opens a file for texts that do not depend on batch-mates. */
 export function openOn(backend: string, path: string): () => Promise<Model> {
   return () => loadModel(path, { backend, deterministic: true, contextTokens: 128 });
 }
