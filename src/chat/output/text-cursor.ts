@@ -2,6 +2,7 @@
 // and continue when there is more, so that they read as if all of it were there. Invariants: what a reader reports does
 // not depend on how the text was cut; every character is read a bounded number of times.
 
+/** A reader: it yields when it needs more text. */
 export type Reading<Result> = Generator<undefined, Result, undefined>;
 
 /** Literal texts to search for; none is a prefix of another. */
@@ -35,6 +36,7 @@ export class Markers {
   }
 }
 
+/** A position in a text that arrives in chunks. */
 export class TextCursor {
   #text = "";
   #at = 0;
