@@ -61,6 +61,7 @@ interface Dialect {
   readonly trimsStart: boolean;
 }
 
+/** The chat format of one model. */
 export class ChatFormat {
   readonly #runner: TemplateRunner;
   readonly #tokenizer: ChatTokenizer;

@@ -6,11 +6,13 @@ import type { ChatTemplates } from "./template/chat-templates.js";
 import type { ChatConversation } from "./message.js";
 import { TemplateRunner, type TemplateRunnerOptions } from "./template/template-runner.js";
 
+/** The part of a model that rendering a chat needs. */
 export interface ChatModel {
   readonly tokenizer: ChatTokenizer;
   readonly chatTemplates: ChatTemplates;
 }
 
+/** Renders the chats of any number of models. */
 export class ChatRenderer implements AsyncDisposable {
   readonly #runner: TemplateRunner;
   readonly #formats = new WeakMap<ChatTokenizer, ChatFormat>();

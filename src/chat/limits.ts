@@ -13,11 +13,15 @@ export const RENDER_DEADLINE_MS = 2000;
  * hard one.
  */
 export const RENDER_SOFT_HEAP_MB = 192;
+/** Hard limit on the heap of a render thread. */
 export const RENDER_HEAP_MB = 512;
+/** Render threads, for all models together. */
 export const RENDER_THREADS = 2;
+/** Renderings that may wait. */
 export const MAX_WAITING_RENDERINGS = 256;
 /** Characters of all rendered texts in the cache. */
 export const MAX_CACHED_CHARACTERS = 8 * 1024 * 1024;
+/** Rendered texts in the cache. */
 export const MAX_CACHED_TEXTS = 256;
 /** Characters of a tool call; a longer one is treated as text. */
 export const MAX_CALL_CHARACTERS = 1024 * 1024;

@@ -1,7 +1,7 @@
 // The data of a chat: messages, tools, and what is asked of the reply. The APIs convert their requests to these types,
 // and template-variables.ts converts these to the variables of templates.
 
-/** A call of a tool, as the model wrote it. */
+/** A call of a tool by the assistant. */
 export interface ChatToolCall {
   readonly id: string;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface ChatToolCall {
   readonly arguments: string;
 }
 
-/** One message of a conversation. */
+/** A message of a chat. */
 export interface ChatMessage {
   readonly role: "system" | "developer" | "user" | "assistant" | "tool";
   readonly content: string;
@@ -21,6 +21,7 @@ export interface ChatMessage {
   readonly toolCallId?: string;
 }
 
+/** A tool that the model may call. */
 export interface ChatTool {
   readonly name: string;
   readonly description?: string;
@@ -28,10 +29,12 @@ export interface ChatTool {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/** Whether the model may, must or must not call tools, or which tool it must call. */
 export type ToolChoice =
   | { readonly kind: "none" | "auto" | "required" }
   | { readonly kind: "named"; readonly name: string };
 
+/** A chat as the template renders it. */
 export interface ChatConversation {
   readonly messages: readonly ChatMessage[];
   /** Tools that the prompt shows to the model. */

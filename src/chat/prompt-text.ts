@@ -21,6 +21,7 @@ export interface PromptSegment {
   readonly parseSpecial: boolean;
 }
 
+/** A rendered prompt that keeps track of untrusted text. */
 export class PromptText {
   readonly text: string;
   /** Ranges of untrusted text: start, end, start, end … */

@@ -15,6 +15,7 @@ export interface ChatServices extends CompletionContext {
   readonly tokenization: Tokenization;
 }
 
+/** How a prompt is rendered. */
 export interface RenderOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with the prompt's text, for logs. */

@@ -12,6 +12,7 @@ import { CompletionRun } from "./completion-run.js";
 import { checkLogitBias, checkPromptTokens } from "./request-check.js";
 import { tokenText } from "./token-text.js";
 
+/** How a chat is run. */
 export interface ChatStreamOptions extends Pick<RenderOptions, "signal" | "onPrompt"> {
   /** How long the chat may take, from its start; it then ends with what was generated, reason "timeout". */
   readonly timeLimitMs?: number;

@@ -65,7 +65,7 @@ async function read(texts: readonly string[], stops: readonly string[], atOnce: 
   return told(reader, events);
 }
 
-test("nothing after a stop string is told or counted, however late it is read", async () => {
+test("nothing after a stop string is reported or counted, however late it is read", async () => {
   const texts = ["ab", " ST", "OP", " secret", ...Array.from({ length: 46 }, () => " tail")];
   const expected = { text: "ab ", logprobs: 3, calls: 0, ending: { reason: "stop", stop: "STOP" }, generatedTokens: 3 };
   expect(await read(texts, ["STOP"], true)).toEqual(expected);

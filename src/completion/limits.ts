@@ -12,6 +12,7 @@ export interface CompletionLimits {
   readonly logprobEntries: number;
 }
 
+/** No limits besides the model's own. */
 export const NO_COMPLETION_LIMITS: CompletionLimits = Object.freeze({
   promptCharacters: Infinity,
   promptTokens: Infinity,

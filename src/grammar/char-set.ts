@@ -10,6 +10,7 @@ export const MAX_CODE = 0x10ffff;
 const MAX_ASCII = 0x7f;
 const SURROGATES: CodeRange = { from: 0xd800, to: 0xdfff };
 
+/** A set of characters. */
 export class CharSet {
   static readonly all = CharSet.of([0, MAX_CODE]);
   static readonly none = CharSet.of();

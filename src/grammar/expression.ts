@@ -4,6 +4,7 @@ import type { Dfa } from "./automaton/dfa.js";
 import type { MeasuredDfa } from "./automaton/measure.js";
 import { CharSet } from "./char-set.js";
 
+/** An expression over characters, rules and automata. */
 export type Expression =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "set"; readonly set: CharSet }

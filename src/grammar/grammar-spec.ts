@@ -10,6 +10,7 @@ export interface SchemaForm {
   readonly suffix: FormText;
 }
 
+/** The grammar that a text must follow. */
 export type GrammarSpec =
   /** Any JSON object. */
   | { readonly kind: "json" }

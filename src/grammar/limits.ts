@@ -3,6 +3,7 @@
 
 import { GrammarError } from "../errors.js";
 
+/** The limits on one grammar. */
 export const GRAMMAR_LIMITS = {
   /**
    * Size of a schema: objects, lists and values in it, and characters of its texts. Larger ones come from faulty
@@ -41,6 +42,7 @@ const MAX_PLACE_CHARACTERS = 400;
 
 export type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
 
+/** An error for a grammar that exceeds a limit. */
 export function grammarLimit(place: string, limit: GrammarLimit, what: string): GrammarError {
   const most = GRAMMAR_LIMITS[limit];
   return new GrammarError(

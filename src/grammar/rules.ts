@@ -6,6 +6,7 @@ export const ROOT = "root";
 
 export type RuleReference = Expression & { readonly kind: "rule" };
 
+/** The rules of one grammar. */
 export class GrammarRules {
   readonly #bodies = new Map<string, Expression>();
   #next = 0;

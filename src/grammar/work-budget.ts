@@ -4,6 +4,7 @@
 import { checkTime } from "./compile-time.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "./limits.js";
 
+/** The work that the schemas of one request may cost. */
 export class WorkBudget {
   #steps = 0;
   #merged = 0;

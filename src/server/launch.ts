@@ -22,6 +22,7 @@ import { createServer, type Server } from "./server.js";
 /** The options of the HTTP server that are not made here. */
 export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
+/** What to serve, and how. */
 export interface LaunchOptions {
   /** The models to serve: the first is loaded at once, the others with the first request for them. */
   readonly models: readonly ShelfEntry[];
@@ -38,7 +39,7 @@ export interface LaunchOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A server that listens; dispose or stop it to end it. */
+/** A server that listens; disposing it stops it at once. */
 export interface RunningServer extends AsyncDisposable {
   /** The server's address: `http://127.0.0.1:8080`. */
   readonly url: string;
@@ -69,6 +70,7 @@ const FIRST_CHAT: ChatConversation = {
   templateOptions: {},
 };
 
+/** Starts a server; resolves when the first model is loaded. */
 export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const { models, idleTimeoutMs, server: serverOptions, signal = NEVER } = options;
   const [first] = models;

@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ShelfEntry } from "../engine/model-pool.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 
+/** Model loads in progress, which can be aborted together. */
 export class Loads<Loaded extends AsyncDisposable> {
   readonly #load: (entry: ShelfEntry, signal: AbortSignal) => Promise<Loaded>;
   readonly #ending = new AbortController();

@@ -29,6 +29,7 @@ import { TimeShare } from "./http/time-share.js";
 import { versionedUrl } from "./http/versioned-url.js";
 import { createRoutes } from "./routes/table.js";
 
+/** An HTTP server for models. */
 export interface Server {
   /** Resolves with the address when the server listens. */
   listen(): Promise<string>;
@@ -47,6 +48,7 @@ const CONNECTIONS_CHECK_MS = 5000;
 /** Connections that the system queues before they are accepted; a client beyond these has to retry a second later. */
 const BACKLOG_CONNECTIONS = 4096;
 
+/** Creates a server that does not listen yet. */
 export function createServer(serverOptions: ServerOptions): Server {
   const options = resolveServerOptions(serverOptions);
   const context = createContext(options);

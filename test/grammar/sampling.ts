@@ -27,8 +27,8 @@ export interface Drawn {
   readonly tokens: readonly number[];
 }
 
-/** After so many tokens it takes what ends the text or closes something, where it may, and otherwise single letters. */
-const PATIENCE = 40;
+/** After this many tokens it takes what ends the text or closes something, where it may, and otherwise single letters. */
+const CLOSING_TOKENS = 40;
 /** A text that has not ended by then cannot end. */
 const MAX_TOKENS = 3000;
 const CLOSING = ['"', "}", "]"];
@@ -46,7 +46,7 @@ export async function drawText(tokenizer: Tokenizer, grammar: Grammar, dice: Dic
     const ends = allowed.filter((token) => tokenizer.endOfGeneration.has(token));
     const closes = closing.filter((token) => allowed.includes(token));
     const plain = letters.filter((token) => allowed.includes(token));
-    const hurry = tokens.length > PATIENCE || dice.below(4) === 0;
+    const hurry = tokens.length > CLOSING_TOKENS || dice.below(4) === 0;
     const token = dice.pick(
       (hurry ? [ends, dice.below(2) === 0 ? closes : plain, plain] : []).find((list) => list.length > 0) ?? allowed,
     );

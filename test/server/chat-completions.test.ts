@@ -432,7 +432,7 @@ describe("stop strings where not all of an answer is text", () => {
     expect(served.model.running).toBe(0);
   });
 
-  test("end their own choice and no other, across pieces", async () => {
+  test("end their own choice and no other, across deltas", async () => {
     served.model.script.answer = (_, choice) => (choice === 1 ? "aab and more" : "aaa!");
     const { json } = await served.post(PATH, { messages, stop: ["aab"], n: 3 });
     expect(
@@ -692,7 +692,7 @@ describe("refusals", () => {
   });
 
   test("a failure in the middle of a stream is an event", async () => {
-    served.model.script.beforePiece = async (index) => {
+    served.model.script.beforeDelta = async (index) => {
       if (index === 3) throw new ServingError("SERVING_TOO_LARGE", "[engine] no room");
     };
     const { status, text } = await served.post(PATH, { messages, stream: true });

@@ -157,7 +157,7 @@ describe("openai", () => {
       OpenAI.RateLimitError,
     );
     served.model.script = {
-      beforePiece: async (index) => {
+      beforeDelta: async (index) => {
         if (index === 2) throw new Error("broken");
       },
     };
@@ -213,7 +213,7 @@ describe("openai", () => {
   });
 
   test("a client that aborts is cancelled", async () => {
-    served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : new Promise(() => {}));
+    served.model.script.beforeDelta = (index) => (index < 3 ? Promise.resolve() : new Promise(() => {}));
     const stream = await openai.chat.completions.create({ model, messages, stream: true });
     await until(() => served.model.running === 1);
     stream.controller.abort();
@@ -358,14 +358,14 @@ describe("anthropic", () => {
       messages: [...params.messages, { role: "assistant", content: "I" }],
     });
     await expect(begun).rejects.toThrow(/last message/);
-    served.model.script.beforePiece = async (index) => {
+    served.model.script.beforeDelta = async (index) => {
       if (index === 2) throw new Error("broken");
     };
     await expect(anthropic.messages.stream(params).finalMessage()).rejects.toBeInstanceOf(Anthropic.APIError);
   });
 
   test("a client that aborts is cancelled", async () => {
-    served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : new Promise(() => {}));
+    served.model.script.beforeDelta = (index) => (index < 3 ? Promise.resolve() : new Promise(() => {}));
     const stream = anthropic.messages.stream(params);
     const ended = stream.done().catch(() => {});
     await until(() => served.model.running === 1);

@@ -118,7 +118,7 @@ describe("/v1/completions", () => {
     expect(json.choices.map(({ logprobs }: { logprobs: { tokens: unknown[] } }) => logprobs.tokens.length)).toEqual([
       3, 3, 3, 3,
     ]);
-    small.model.script = { answer: () => "!", beforePiece: () => new Promise((resolve) => setTimeout(resolve, 20)) };
+    small.model.script = { answer: () => "!", beforeDelta: () => new Promise((resolve) => setTimeout(resolve, 20)) };
     small.model.requests.length = 0;
     await small.post(PATH, { prompt: Array.from({ length: 9 }, () => "a") });
     const limits = small.model.requests.map(({ timeLimitMs }) => timeLimitMs as number);
@@ -157,7 +157,7 @@ describe("/v1/completions", () => {
     hasty.model.script.refuse = () => (++submissions > 1 ? later : undefined);
     expect((await hasty.post(PATH, { prompt: ["a", "b"] })).status).toBe(429);
     hasty.model.script = {
-      beforePiece: async (index, { prompt }) => {
+      beforeDelta: async (index, { prompt }) => {
         if (index === 2 && prompt[1] === "b".charCodeAt(0)) throw FULL;
       },
     };
@@ -176,7 +176,7 @@ describe("/v1/completions", () => {
   });
 
   test("one prompt that fails ends the others", async () => {
-    served.model.script.beforePiece = async (index, { prompt }) => {
+    served.model.script.beforeDelta = async (index, { prompt }) => {
       if (prompt[1] === "b".charCodeAt(0)) throw new Error("broken");
       if (index > 0) await new Promise(() => {});
     };
@@ -250,7 +250,7 @@ describe("/v1/embeddings", () => {
     expect([status, json.error.code, json.error.param]).toEqual([400, "context_length_exceeded", "input"]);
   });
 
-  test("takes an input that fills the context, and one more prompt token for nobody else", async () => {
+  test("takes an input that fills the context; a completion's prompt leaves room for a token", async () => {
     await using small = await startServer({}, [new FakeModel("small", 8)]);
     const ask = (path: string, field: string, length: number) =>
       small.post(path, { model: "small", [field]: Array.from({ length }, () => 1) });

@@ -36,7 +36,7 @@ async function untilClosed({ server: { app } }: TestServer): Promise<void> {
 
 test("requests that wait behind another on their connection are cancelled with it", async () => {
   await using served = await startServer();
-  served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : forever());
+  served.model.script.beforeDelta = (index) => (index < 3 ? Promise.resolve() : forever());
   using client = await PlainClient.connect(served.url);
   client
     .send(
@@ -55,7 +55,7 @@ test("requests that wait behind another on their connection are cancelled with i
 
 test("stopping lets go of requests that wait behind another on their connection", async () => {
   const served = await startServer();
-  served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : forever());
+  served.model.script.beforeDelta = (index) => (index < 3 ? Promise.resolve() : forever());
   using client = await PlainClient.connect(served.url);
   client.send(postText(CHAT, { messages, stream: true }) + postText(CHAT, { messages })).read();
   await until(() => served.model.running === 2 && client.text.includes("data: "));
@@ -67,7 +67,7 @@ test("requests that wait behind another are answered in order", async () => {
   await using served = await startServer();
   let release!: () => void;
   const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 5 ? gate : Promise.resolve());
+  served.model.script.beforeDelta = (_, { maxTokens }) => (maxTokens === 5 ? gate : Promise.resolve());
   using client = await PlainClient.connect(served.url);
   client.send([5, 4, 3].map((count) => postText(CHAT, { messages, max_tokens: count })).join("")).read();
   await until(() => served.model.requests.length === 3);
@@ -97,7 +97,7 @@ test("listeners of a connection do not add up with its requests", async () => {
   expect(new Set(counts).size).toBe(1);
 });
 
-test("a connection that was told why it is closed is closed, whatever its client does", async () => {
+test("a connection that got an error response is closed, whatever its client does", async () => {
   await using served = await startServer({
     limits: { receiveTimeoutMs: 100, headerBytes: 2000, concurrentRequests: 1 },
   });
@@ -129,14 +129,14 @@ test("a client that sends on after its request was found broken gets the answer"
 test.each([
   ["while an answer streams", { messages, stream: true }, 3],
   ["before an answer has begun", { messages }, 0],
-])("bytes that are no HTTP, sent %s, put nothing into it", async (_when, body, pieces) => {
+])("bytes that are no HTTP, sent %s, put nothing into it", async (_when, body, deltas) => {
   await using served = await startServer();
-  served.model.script.beforePiece = (index) => (index < pieces ? Promise.resolve() : forever());
+  served.model.script.beforeDelta = (index) => (index < deltas ? Promise.resolve() : forever());
   using client = await PlainClient.connect(served.url);
   client.send(postText(CHAT, body)).read();
-  await until(() => served.model.running === 1 && (pieces === 0 || client.text.includes("data: ")));
+  await until(() => served.model.running === 1 && (deltas === 0 || client.text.includes("data: ")));
   client.send("nonsense\r\n\r\n");
-  expect((await client.ended).match(/HTTP\/1\.1/g) ?? []).toHaveLength(pieces === 0 ? 0 : 1);
+  expect((await client.ended).match(/HTTP\/1\.1/g) ?? []).toHaveLength(deltas === 0 ? 0 : 1);
   await until(() => served.model.running === 0);
   expect(await inFlight(served)).toBe("0");
 });
@@ -199,7 +199,7 @@ test.each([
 test("while it stops, only new work is refused", async () => {
   const served = await startServer();
   let release!: () => void;
-  served.model.script.beforePiece = () => new Promise((resolve) => (release = resolve));
+  served.model.script.beforeDelta = () => new Promise((resolve) => (release = resolve));
   const running = served.post(CHAT, { messages, max_tokens: 1 });
   await until(() => served.model.running === 1);
   const stopping = served.server.stop(60_000);
@@ -219,7 +219,7 @@ test.each([Infinity, 2 ** 31, 2 ** 31 - 1])("stopping within %d ms cancels nothi
   const served = await startServer();
   let release!: () => void;
   const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = () => gate;
+  served.model.script.beforeDelta = () => gate;
   const running = served.post(CHAT, { messages });
   await until(() => served.model.running === 1);
   const stopping = served.server.stop(timeoutMs);
@@ -259,7 +259,7 @@ test("bodies that arrive at once have a common bound", async () => {
 
 test("a body that has arrived leaves its room to others, and one alone is always taken", async () => {
   await using served = await startServer({ limits: { receivingBytes: 100 } });
-  served.model.script.beforePiece = forever;
+  served.model.script.beforeDelta = forever;
   using client = await PlainClient.connect(served.url);
   const large = { messages: [{ role: "user", content: "x".repeat(600) }] };
   client.send(postText(CHAT, large));
@@ -283,7 +283,7 @@ test("a half-sent request behind one that runs ends when that has its answer", a
   const served = await startServer();
   let release!: () => void;
   const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = () => gate;
+  served.model.script.beforeDelta = () => gate;
   const [client] = await connectMany(served, 1);
   client.send(postText(CHAT, { messages }) + halfPostText(CHAT));
   while ((await inFlight(served)) !== "2");
@@ -322,7 +322,7 @@ test("connections that have sent nothing go first, the oldest of them, then thos
 
 test("when every connection has a request under way, health is told and the rest refused", async () => {
   await using served = await startServer({ limits: { connections: 4, reservedConnections: 2 } });
-  served.model.script.beforePiece = forever;
+  served.model.script.beforeDelta = forever;
   const busy = await connectMany(served, 4);
   for (const client of busy) client.send(postText(CHAT, { messages }));
   await until(() => served.model.running === 4);

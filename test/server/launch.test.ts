@@ -8,7 +8,7 @@ import { SMALL_MODEL } from "../cli/command-line.js";
 
 const FOREVER_MS = 3_600_000;
 
-test("stopping does not use its time to wait for a model that nobody wants any more", { timeout: 30_000 }, async () => {
+test("stopping does not wait for a model that no request waits for", { timeout: 30_000 }, async () => {
   let opened = 0;
   const server = await launch({
     models: ["first", "second"].map((name) => ({ name, path: SMALL_MODEL })),

@@ -14,11 +14,11 @@ async function openSocket({ url }: TestServer, path: string, body: object): Prom
   return (await PlainClient.connect(url)).send(postText(path, body)).socket;
 }
 
-test("a client that leaves is cancelled: before the first piece, between pieces, streamed or not", async () => {
+test("a request is cancelled when its client disconnects: before the first delta, between deltas, streamed or not", async () => {
   await using served = await startServer();
   for (const stream of [false, true]) {
-    for (const pieces of [0, 4]) {
-      served.model.script.beforePiece = (index) => (index < pieces ? Promise.resolve() : forever());
+    for (const deltas of [0, 4]) {
+      served.model.script.beforeDelta = (index) => (index < deltas ? Promise.resolve() : forever());
       const socket = await openSocket(served, CHAT, { messages, stream });
       await until(() => served.model.running === 1);
       socket.destroy();
@@ -29,7 +29,7 @@ test("a client that leaves is cancelled: before the first piece, between pieces,
   expect((await served.get("/metrics")).text).toContain(`status="499"} 4`);
 });
 
-test("a client that leaves while its model is loaded is not waited for", async () => {
+test("a client that disconnects while its model is loaded is not waited for", async () => {
   await using served = await startServer();
   let loaded!: () => void;
   served.pool.loading = new Promise((resolve) => {
@@ -47,16 +47,16 @@ test("a client that leaves while its model is loaded is not waited for", async (
   expect(served.model.requests).toHaveLength(1);
 });
 
-test("a client that leaves while its constraint is made gives everything back", async () => {
+test("a client that disconnects while its grammar is compiled frees everything", async () => {
   await using served = await startServer();
-  served.model.script.beforePiece = forever;
+  served.model.script.beforeDelta = forever;
   const socket = await openSocket(served, CHAT, { messages, response_format: { type: "json_object" } });
   await until(() => served.grammar.open === 1);
   socket.destroy();
   await until(() => served.grammar.open === 0 && served.model.running === 0);
 });
 
-test("a client that does not read is cancelled, and nobody waits for it", async () => {
+test("a client that does not read is cancelled, and no other client waits for it", async () => {
   await using served = await startServer({ limits: { unreadBytes: 1000, unreadTimeoutMs: 150, logprobEntries: 1e9 } });
   // Far more than the sockets on both sides hold.
   const long = "x".repeat(200);
@@ -100,9 +100,9 @@ test("an answer that is not streamed and not read is given up, too", async () =>
   socket.destroy();
 });
 
-test("one request more than the limit is told to come back", async () => {
+test("one request more than the limit is refused with a time to retry", async () => {
   await using served = await startServer({ limits: { concurrentRequests: 2 } });
-  served.model.script.beforePiece = forever;
+  served.model.script.beforeDelta = forever;
   const held = await Promise.all([openSocket(served, CHAT, { messages }), openSocket(served, CHAT, { messages })]);
   await until(() => served.model.running === 2);
   const refused = await served.post(CHAT, { messages });
@@ -125,7 +125,7 @@ test("a stream that waits says so after a while, and what fails then is an event
   const gate = new Promise<void>((resolve) => {
     release = resolve;
   });
-  served.model.script.beforePiece = () => gate;
+  served.model.script.beforeDelta = () => gate;
   const response = await fetch(served.url + CHAT, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -144,7 +144,7 @@ test("stopping finishes what runs, refuses what is new, and closes", async () =>
   const gate = new Promise<void>((resolve) => {
     release = resolve;
   });
-  served.model.script.beforePiece = (index) => (index === 3 ? gate : Promise.resolve());
+  served.model.script.beforeDelta = (index) => (index === 3 ? gate : Promise.resolve());
   const running = served.post(CHAT, { messages, stream: true });
   await until(() => served.model.running === 1);
   let stopped = false;
@@ -172,7 +172,7 @@ test("stopping finishes what runs, refuses what is new, and closes", async () =>
 
 test("stopping cancels what does not end in time, and says so", async () => {
   const served = await startServer();
-  served.model.script.beforePiece = (index) => (index < 3 ? Promise.resolve() : forever());
+  served.model.script.beforeDelta = (index) => (index < 3 ? Promise.resolve() : forever());
   const streamed = served.post(CHAT, { messages, stream: true });
   const whole = served.post(CHAT, { messages });
   await until(() => served.model.running === 2);
@@ -184,7 +184,7 @@ test("stopping cancels what does not end in time, and says so", async () => {
 
 test("many at once, a third of which leave, and nothing is left over", async () => {
   await using served = await startServer();
-  served.model.script.beforePiece = () => new Promise((resolve) => setImmediate(resolve));
+  served.model.script.beforeDelta = () => new Promise((resolve) => setImmediate(resolve));
   const clients = Array.from({ length: 60 }, async (_, index) => {
     if (index % 3 > 0) return served.post(CHAT, { messages, stream: index % 2 === 0 });
     const socket = await openSocket(served, CHAT, { messages, stream: index % 2 === 0 });

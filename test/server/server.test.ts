@@ -436,7 +436,7 @@ test("health tells of models that have failed, and has them tried again", async 
   expect((await served.get("/health")).json).toEqual({ status: "ok" });
 });
 
-test("a damaged model file is told as such, without its path", async () => {
+test("a damaged model file is reported as such, without its path", async () => {
   await using served = await startServer();
   served.model.script.refuse = () =>
     new GgufError(

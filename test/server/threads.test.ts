@@ -17,7 +17,7 @@ function refusals(results: readonly PromiseSettledResult<unknown>[]): readonly o
 
 const TRY_AGAIN = { status: 429, code: "rate_limit_exceeded", retryAfterSeconds: 1 };
 
-test("of a burst of chats, those that find no room are told to try again", async () => {
+test("of a burst of chats, those that find no room are refused with a time to retry", async () => {
   await using runner = new TemplateRunner({ threads: 1 });
   const chats = Array.from({ length: 260 }, (_, number) => runner.render("{{ number }}", { number }));
   const refused = refusals(await Promise.allSettled(chats));
@@ -28,12 +28,12 @@ test("of a burst of chats, those that find no room are told to try again", async
 
 test("of a burst of grammars, likewise", async () => {
   const limits = { compileMs: 60_000, maskDeadlineMs: 60_000 };
-  const home = new GrammarWorker(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
-  const compilations = Array.from({ length: 8196 }, (_, id) => home.compile(id, { kind: "regex", pattern: "a" }));
+  const worker = new GrammarWorker(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
+  const compilations = Array.from({ length: 8196 }, (_, id) => worker.compile(id, { kind: "regex", pattern: "a" }));
   const settled = Promise.allSettled(compilations);
   // The last ones are refused at once; the others are of no interest.
   const refused = refusals(await Promise.allSettled(compilations.slice(-3)));
-  await home[Symbol.asyncDispose]();
+  await worker[Symbol.asyncDispose]();
   await settled;
   expect(refused).toHaveLength(3);
   for (const refusal of refused) expect(refusal).toMatchObject(TRY_AGAIN);
@@ -51,7 +51,7 @@ describe("grammars of models", () => {
     return mask === undefined || ((mask[token >> 5] ?? 0) & (1 << (token & 31))) !== 0;
   }
 
-  test("go with their model, and come back with one that is loaded anew", async () => {
+  test("are disposed with their model, and created again when it is loaded again", async () => {
     const [one, other] = [
       new FakeModel("one"),
       Object.assign(new FakeModel("other"), { tokenizer: { ...fakeTokenizer } }),

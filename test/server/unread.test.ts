@@ -55,7 +55,7 @@ test.each([false, true])(
     served.model.script.answer = () => "x".repeat(1000);
     let release!: () => void;
     const gate = new Promise<void>((resolve) => (release = resolve));
-    served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 1 ? gate : Promise.resolve());
+    served.model.script.beforeDelta = (_, { maxTokens }) => (maxTokens === 1 ? gate : Promise.resolve());
     using client = await PlainClient.connect(served.url);
     client.send(
       postText(CHAT, { messages, max_tokens: 1 }) +
@@ -83,7 +83,7 @@ test("a stream that was read after a while and is then quiet is not given up", a
   let release!: () => void;
   const gate = new Promise<void>((resolve) => (release = resolve));
   let isQuiet = false;
-  served.model.script.beforePiece = (index) => {
+  served.model.script.beforeDelta = (index) => {
     if (index < most) return Promise.resolve();
     isQuiet = true;
     return gate;
@@ -122,7 +122,7 @@ test("a connection that has read its answer is not closed for being silent", asy
   // Neither is one whose next answer takes long.
   let release!: () => void;
   const gate = new Promise<void>((resolve) => (release = resolve));
-  served.model.script.beforePiece = (_, { maxTokens }) => (maxTokens === 3 ? gate : Promise.resolve());
+  served.model.script.beforeDelta = (_, { maxTokens }) => (maxTokens === 3 ? gate : Promise.resolve());
   client.send(postText(CHAT, { messages, max_tokens: 2 }) + postText(CHAT, { messages, max_tokens: 3 }));
   await pause(200);
   release();

@@ -5,6 +5,7 @@ import type { DeltaSink } from "./delta-sink.js";
 import type { ChatTool } from "../message.js";
 import type { Reading, TextCursor } from "./text-cursor.js";
 
+/** What a reader of tool calls reads from and reports to. */
 export interface CallContext {
   readonly cursor: TextCursor;
   readonly sink: DeltaSink;

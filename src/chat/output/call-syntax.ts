@@ -44,6 +44,7 @@ export const CALL_MARKERS: Readonly<Record<CallConvention, readonly string[]>> =
   "bare-json": [],
 };
 
+/** The reader of each convention. */
 export const CALL_SYNTAX: Readonly<Record<CallConvention, CallSyntax>> = {
   "tagged-json": (context) => markedCalls(context, { [CALL_OPEN]: tagged(readHermesCall) }),
   "tagged-keys": (context) => markedCalls(context, { [CALL_OPEN]: tagged(orHermes(readKeyedCall)) }),

@@ -15,6 +15,7 @@ const REASONING: readonly ReasoningMarks[] = [
 /** Whether a text is one token of the vocabulary. */
 export type HasToken = (text: string) => boolean;
 
+/** The convention for tool calls that a template was written for. */
 export function callConvention(template: string): CallConvention {
   if (template.includes(MISTRAL_CALLS)) return "bracketed";
   if (template.includes("<arg_key>")) return "tagged-keys";
@@ -24,6 +25,7 @@ export function callConvention(template: string): CallConvention {
   return "bare-json";
 }
 
+/** The marks around reasoning; undefined if the model does not reason. */
 export function reasoningMarks(template: string, hasToken: HasToken): ReasoningMarks | undefined {
   return REASONING.find(({ open, close }) => template.includes(close) || (hasToken(open) && hasToken(close)));
 }

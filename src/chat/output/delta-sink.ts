@@ -4,6 +4,7 @@
 
 import type { ChatDelta } from "../message.js";
 
+/** How white space and stop strings are treated. */
 export interface DeltaSinkOptions {
   readonly holdsSpace: boolean;
   /** Whether white space at the start of the reply is dropped. */
@@ -13,6 +14,7 @@ export interface DeltaSinkOptions {
   readonly makeId: () => string;
 }
 
+/** Collects deltas and holds back white space. */
 export class DeltaSink {
   #deltas: ChatDelta[] = [];
   #calls = 0;

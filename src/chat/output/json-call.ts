@@ -4,6 +4,7 @@
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { JsonScanner } from "./json-scanner.js";
 
+/** A tool call in JSON. */
 export interface JsonCall {
   readonly name: string;
   /** The arguments as the JSON text of an object. */
@@ -14,6 +15,7 @@ export interface JsonCall {
 const ARGUMENT_KEYS = ["arguments", "parameters"] as const;
 const MAX_ID_CHARACTERS = 128;
 
+/** The call in a scanned JSON object; undefined if it is none. */
 export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall | undefined {
   const whole = parseObject(text);
   if (whole === undefined) return undefined;

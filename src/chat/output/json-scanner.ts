@@ -21,6 +21,7 @@ export interface MemberPlace {
   readonly valueEnd: number;
 }
 
+/** Scans a JSON object that arrives in chunks. */
 export class JsonScanner {
   readonly members: MemberPlace[] = [];
   #state: "open" | "whole" | "broken" = "open";

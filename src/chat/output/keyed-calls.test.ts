@@ -6,7 +6,7 @@ import type { CallConvention } from "./call-syntax.js";
 import { callConvention } from "./convention.js";
 import type { ChatTool } from "../message.js";
 import type { ChatOutputParserOptions } from "./output-parser.js";
-import { calling, parsed, type ParsedAnswer } from "../testing/parsed-answer.js";
+import { calling, parsed, type ParsedAnswer } from "../testing/parsed-reply.js";
 
 const post: ChatTool = {
   name: "send_parcel",

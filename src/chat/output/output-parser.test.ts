@@ -10,7 +10,7 @@ import {
   parsed as parse,
   type ParsedAnswer,
   TOOLS as tools,
-} from "../testing/parsed-answer.js";
+} from "../testing/parsed-reply.js";
 import { toolChoiceForms } from "./tool-constraint.js";
 
 interface Recorded {
@@ -261,13 +261,13 @@ describe("the parser of answers", () => {
         fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
         (parts, convention, reasoningOpen, sizes) => {
           const answer = parts.join("");
-          const pieces: string[] = [];
+          const chunks: string[] = [];
           for (let at = 0; at < answer.length;) {
             const size = sizes.next().value as number;
-            pieces.push(answer.slice(at, at + size));
+            chunks.push(answer.slice(at, at + size));
             at += size;
           }
-          expect(parse(pieces, { convention, reasoningOpen })).toStrictEqual(
+          expect(parse(chunks, { convention, reasoningOpen })).toStrictEqual(
             parse([answer], { convention, reasoningOpen }),
           );
         },
@@ -340,7 +340,7 @@ describe("the parser of answers", () => {
     });
   }
 
-  test("takes linear time for long answers in small pieces", () => {
+  test("takes linear time for long answers in small chunks", () => {
     // Quadratic work over these would take minutes, and the test's time limit ends it.
     const size = 600_000;
     const long = [
@@ -356,8 +356,8 @@ describe("the parser of answers", () => {
     ];
     for (const convention of ["tagged-json", "tagged-keys", "tagged-parameters", "bracketed", "bare-json"] as const) {
       for (const answer of long) {
-        const pieces = answer.match(/.{1,5}/gsu) ?? [];
-        const joined = parse(pieces, { convention });
+        const chunks = answer.match(/.{1,5}/gsu) ?? [];
+        const joined = parse(chunks, { convention });
         expect(joined.text.length + joined.calls.length).toBeGreaterThan(0);
       }
     }

@@ -16,6 +16,7 @@ export interface ReasoningMarks {
   readonly close: string;
 }
 
+/** The model's convention, and what is expected of the reply. */
 export interface ChatOutputParserOptions {
   readonly convention: CallConvention;
   /** Tools that may be called; if empty, nothing is a call. */
@@ -33,6 +34,7 @@ export interface ChatOutputParserOptions {
   readonly makeId?: () => string;
 }
 
+/** Parses the generated text of one choice. */
 export class ChatOutputParser {
   readonly #cursor = new TextCursor();
   readonly #sink: DeltaSink;

@@ -2,6 +2,7 @@
 // and continue when there is more, so that they read as if all of it were there. Invariants: what a reader reports does
 // not depend on how the text was cut; every character is read a bounded number of times.
 
+/** A reader: it yields when it needs more text. */
 export type Reading<Result> = Generator<undefined, Result, undefined>;
 
 /** Literal texts to search for; none is a prefix of another. */
@@ -35,14 +36,15 @@ export class Markers {
   }
 }
 
+/** A position in a text that arrives in chunks. */
 export class TextCursor {
   #text = "";
   #at = 0;
   #ended = false;
   #record: string | undefined;
 
-  push(piece: string): void {
-    this.#text = this.#at === this.#text.length ? piece : this.#text.slice(this.#at) + piece;
+  push(chunk: string): void {
+    this.#text = this.#at === this.#text.length ? chunk : this.#text.slice(this.#at) + chunk;
     this.#at = 0;
   }
 

@@ -6,6 +6,7 @@ import { isPlainObject, parsedJson } from "../../plain-object.js";
 import { JsonScanner } from "./json-scanner.js";
 import type { ChatTool } from "../message.js";
 
+/** An argument as the model wrote it. */
 export type GivenArgument = readonly [key: string, value: string];
 
 /** Type names of JSON Schema; "integer" counts as "number". */

@@ -4,6 +4,7 @@
 import { contentParts, toolVariables } from "./template-variables.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
 
+/** What a template supports. */
 export interface TemplateCapabilities {
   /** Whether it renders messages of the role "system". */
   readonly system: boolean;
@@ -27,6 +28,7 @@ const WORDS = {
   id: "probe0001",
 } as const;
 
+/** Detects what a template supports. */
 export async function findCapabilities(
   runner: TemplateRunner,
   template: string,

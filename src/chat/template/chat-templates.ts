@@ -3,7 +3,7 @@
 
 import type { GgufMetadata } from "../../gguf/metadata.js";
 
-/** The chat templates of a model file, in Jinja. */
+/** The chat templates of a model. */
 export interface ChatTemplates {
   readonly default: string | undefined;
   /** The template for chats with tools, if the file has a separate one. */

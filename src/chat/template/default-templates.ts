@@ -4,6 +4,7 @@
 
 import type { HasToken } from "../output/convention.js";
 
+/** A template, and what its format implies. */
 export interface DefaultTemplate {
   readonly template: string;
   /** Stop strings, if no token ends a reply. */
@@ -93,6 +94,7 @@ const PLAIN = `
 {%- endfor %}
 {%- if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}`;
 
+/** The default template that fits a vocabulary. */
 export function defaultTemplate(hasToken: HasToken): DefaultTemplate {
   const marked = { trimsStart: false, stop: [] };
   if (hasToken("<|im_start|>")) return { ...marked, template: CHATML, stop: ["<|im_end|>"] };

@@ -1,5 +1,6 @@
 // Messages between the main thread and the render threads.
 
+/** A request to a render thread. */
 export interface RenderRequest {
   /** The template's text. */
   readonly template: string;
@@ -7,6 +8,7 @@ export interface RenderRequest {
   readonly variables: readonly string[];
 }
 
+/** The result of one rendering. */
 export type RenderReply =
   /** `timed` tells whether the text contains the time of day, so that it must not be cached. */
   | { readonly kind: "text"; readonly text: string; readonly untrusted: readonly number[]; readonly timed: boolean }

@@ -6,6 +6,7 @@ interface WaitingList {
   readonly waiting: (() => void)[];
 }
 
+/** Admits renderings of templates. */
 export class TemplateQueue {
   readonly #most: number;
   readonly #maxWaiting: number;

@@ -24,17 +24,20 @@ import { renderedCharacters, type RenderedText } from "../prompt-text.js";
 import type { RenderReply, RenderRequest } from "./render-message.js";
 import { TemplateQueue } from "./template-queue.js";
 
+/** Limits of the render threads. */
 export interface TemplateRunnerOptions {
   readonly deadlineMs?: number;
   readonly threads?: number;
 }
 
+/** The variables of a template. */
 export type TemplateVariables = Readonly<Record<string, unknown>>;
 
 const PLACE = "chat template";
 /** Renderings take milliseconds, so a full queue is soon empty. */
 const RETRY_AFTER_MS = 1000;
 
+/** Renders templates in worker threads. */
 export class TemplateRunner implements AsyncDisposable {
   readonly #worker: LimitedWorker;
   readonly #queue: TemplateQueue;

@@ -10,6 +10,7 @@ import type { ChatMessage, ChatTool, ChatToolCall } from "../message.js";
 
 type MessageVariables = Readonly<Record<string, unknown>>;
 
+/** What the template supports, and the model's convention. */
 export interface VariablesContext {
   readonly capabilities: TemplateCapabilities;
   readonly convention: CallConvention;
@@ -19,14 +20,17 @@ export interface VariablesContext {
 
 const SHORT_ID = /^[A-Za-z0-9]{9}$/;
 
+/** A text as a list of content parts. */
 export function contentParts(text: string): readonly MessageVariables[] {
   return [{ type: "text", text }];
 }
 
+/** A tool as a template variable. */
 export function toolVariables({ name, description, parameters }: ChatTool): MessageVariables {
   return { type: "function", function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }
 
+/** The messages as template variables. */
 export function messageVariables(
   messages: readonly ChatMessage[],
   tools: readonly ChatTool[],

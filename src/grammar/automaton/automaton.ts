@@ -13,6 +13,7 @@ const LARGE_SET = 24;
 const COUNTS = 2 ** 21;
 const MAX_STATES = GRAMMAR_LIMITS.networkStates + 1;
 
+/** The lazily built automaton of a grammar. */
 export class Automaton {
   readonly network: Network;
   /** The class of each byte. */

@@ -2,6 +2,7 @@
 
 import type { Automaton } from "./automaton.js";
 
+/** A grammar with its automaton. */
 export class CompiledGrammar {
   readonly automaton: Automaton;
 

@@ -8,6 +8,7 @@ import { equivalentStates } from "./minimization.js";
 
 export const DEAD = -1;
 
+/** A deterministic automaton over bytes. */
 export class Dfa {
   /** The class of each byte. */
   readonly classes: Uint8Array;

@@ -12,6 +12,7 @@ export interface EarleyItem {
   readonly count: number;
 }
 
+/** An interned Earley set. */
 export class EarleySet {
   readonly id: number;
   readonly kernel: readonly EarleyItem[];

@@ -14,6 +14,7 @@ const WORTH_ASKING = 24;
 const WIDE_KINDS = 16;
 const COVERED_LENGTH = 8;
 
+/** The state of one text in a grammar. */
 export class GrammarMatcher {
   readonly #grammar: CompiledGrammar;
   readonly #automaton: Automaton;

@@ -19,6 +19,7 @@ export interface MeasuredDfa {
 
 const known = new WeakMap<MeasuredDfa, Measure>();
 
+/** The possible remaining lengths of each state. */
 export class Measure {
   readonly limits: LengthLimits;
   /** For each state, bit k is set if a text can end with k more characters. */

@@ -7,6 +7,7 @@ import type { Measure } from "./measure.js";
 /** Edges as triples: first byte, last byte, target state. */
 export type ByteEdges = Int32Array;
 
+/** A state of a network. */
 export type State =
   | { readonly kind: "bytes"; readonly edges: ByteEdges }
   | { readonly kind: "split"; readonly targets: readonly number[] }

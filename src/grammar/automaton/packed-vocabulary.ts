@@ -4,6 +4,7 @@
 import { CONTROL_BYTE, controlBytes } from "../control-tokens.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 
+/** A vocabulary in shared memory. */
 export interface PackedVocabulary {
   /** Number of the model's logits, which may exceed the number of the tokenizer's tokens. */
   readonly size: number;
@@ -16,6 +17,7 @@ export interface PackedVocabulary {
 /** Tokens that are packed at a time, in about a millisecond; a large vocabulary takes a tenth of a second in total. */
 const TOKENS_A_TURN = 2048;
 
+/** The part of a tokenizer that a vocabulary is made of. */
 export type VocabularyTokenizer = Pick<Tokenizer, "vocabularySize" | "tokenBytes" | "endOfGeneration" | "encode">;
 
 function grammarBytes(tokenizer: VocabularyTokenizer, token: number): Uint8Array {
@@ -24,6 +26,7 @@ function grammarBytes(tokenizer: VocabularyTokenizer, token: number): Uint8Array
   return text.length === 0 && tokenizer.tokenBytes(token, true).length > 0 ? controlBytes(token) : text;
 }
 
+/** Packs the vocabulary of a tokenizer, in steps that do not block the main thread. */
 export async function packVocabulary(tokenizer: VocabularyTokenizer, size: number): Promise<PackedVocabulary> {
   const endTokens = [...tokenizer.endOfGeneration].filter((token) => token < size).sort((a, b) => a - b);
   const known = Math.min(size, tokenizer.vocabularySize);

@@ -18,6 +18,7 @@ type Chart = Map<string, Item>;
 type Calls = readonly Item[];
 const NO_CALLS: Calls = [];
 
+/** Whether a grammar accepts a finished text. */
 export function recognizes({ automaton: { network } }: CompiledGrammar, text: Uint8Array): boolean {
   const calls: Calls[] = [];
   let kernel: readonly Item[] = [{ state: network.rule(network.root).start, origin: -1, count: 0 }];

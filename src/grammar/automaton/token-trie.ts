@@ -18,6 +18,7 @@ export interface KnownMask {
 /** One of a vocabulary of 128,000 tokens is 16 KB. */
 const MAX_MASKS = 1024;
 
+/** A vocabulary as a trie. */
 export class TokenTrie {
   readonly vocabulary: PackedVocabulary;
   /** The masks made so far, by the set that they belong to. */

@@ -18,6 +18,7 @@ export interface PlainSchema {
   readonly place: string;
 }
 
+/** Merges the schemas of one request. */
 export class SchemaMerger implements Merging {
   readonly #root: Schema;
   readonly #budget: WorkBudget;

@@ -26,6 +26,7 @@ export interface SchemaContext extends ValueContext {
   listed(schema: unknown, place: string): readonly unknown[] | undefined;
 }
 
+/** The expression of a JSON Schema. */
 export function schemaExpression(json: JsonRules, schema: unknown, place: string): Expression {
   checkSize(schema, place);
   return new SchemaGrammar(json, asSchema(schema, place)).whole(place);

@@ -14,6 +14,7 @@ interface Entry<Value> {
   grammar: Value | undefined;
 }
 
+/** Compiled grammars and lasting failures by key. */
 export class GrammarCache<Value extends { readonly characters: number }> {
   readonly #entries = new LruCache<string, Entry<Value>>({
     maxEntries: MAX_KEYS,

@@ -14,6 +14,7 @@ import { GrammarWorker, type GrammarWorkerLimits } from "./grammar-worker.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 import { type PackedVocabulary, packVocabulary, type VocabularyTokenizer } from "../automaton/packed-vocabulary.js";
 
+/** The threads and time limits of a compiler. */
 export interface GrammarCompilerOptions {
   /** Number of the model's logits, if it exceeds the number of the tokenizer's tokens. */
   readonly vocabularySize?: number;
@@ -46,6 +47,7 @@ const SHARED_TEXTS = 8;
 /** Slow grammars that may wait for their worker; together they take half a minute at most. */
 const MAX_SLOW = 12;
 
+/** Compiles grammars for one vocabulary. */
 export class GrammarCompiler implements AsyncDisposable {
   readonly #tokenizer: VocabularyTokenizer;
   readonly #vocabularySize: number;

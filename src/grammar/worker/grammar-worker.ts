@@ -9,6 +9,7 @@ import { grammarInvalid } from "../limits.js";
 import type { PackedVocabulary } from "../automaton/packed-vocabulary.js";
 import type { GrammarReply, GrammarRequest, TextRequest } from "./thread-message.js";
 
+/** Time limits of a worker. */
 export interface GrammarWorkerLimits {
   readonly compileMs: number;
   readonly maskDeadlineMs: number;
@@ -44,6 +45,7 @@ const RESENT_COMPILE_MS = 10_000;
 /** Masks take milliseconds, so a full queue is soon empty. */
 const RETRY_AFTER_MS = 1000;
 
+/** A worker thread that compiles grammars and computes masks. */
 export class GrammarWorker implements AsyncDisposable {
   /** Number of texts that are matched in this worker. */
   texts = 0;

@@ -25,6 +25,7 @@ const MAX_SLOW_MASKS = 2;
 const LONG_TEXT_TOKENS = 4096;
 const MAX_SLOW_TEXTS = 8;
 
+/** A compiled grammar, which makes constraints. */
 export class Grammar {
   readonly #parts: GrammarParts;
   #characters: number | undefined;
@@ -44,6 +45,7 @@ export class Grammar {
   }
 }
 
+/** Makes one text follow a grammar. */
 export class GrammarConstraint implements Disposable {
   readonly #parts: GrammarParts;
   #worker: GrammarWorker;

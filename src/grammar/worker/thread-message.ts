@@ -15,6 +15,7 @@ export interface TextRequest {
   readonly mask?: Uint32Array;
 }
 
+/** A request to a grammar thread. */
 export interface GrammarRequest {
   /** Texts that have ended. */
   readonly closed: readonly number[];
@@ -27,6 +28,7 @@ export interface GrammarRequest {
   readonly text?: TextRequest;
 }
 
+/** The reply of a grammar thread. */
 export type GrammarReply =
   /** The request was done, in `tookMs`. */
   | { readonly kind: "done"; readonly tookMs: number }

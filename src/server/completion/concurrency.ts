@@ -37,6 +37,7 @@ export async function mapConcurrently<Item, Result>(
   return results;
 }
 
+/** When and for how long to retry. */
 export interface RetryOptions {
   /** Whether to try again after the queue was full. */
   readonly mayRetry: () => boolean;

@@ -6,11 +6,14 @@ import type { CompletionModel } from "../../completion/completion-model.js";
 import { checkCharacters, checkPromptTokens, checkPromptTexts, refuseRequest } from "../../completion/request-check.js";
 import type { ServerContext } from "./route-context.js";
 
+/** A prompt as text or tokens. */
 export type Prompt = string | readonly number[];
+/** One or more prompts. */
 export type PromptField = Prompt | readonly string[] | readonly (readonly number[])[];
 
 const LARGEST_TOKEN = 2 ** 31 - 1;
 
+/** The schema of a field with up to `most` prompts. */
 export function promptField(most: number) {
   return z
     .custom<PromptField>(isPrompt, `expected text, tokens, or a list of up to ${most} of either, none of them empty`)
@@ -47,6 +50,7 @@ export function isTokenList(value: unknown): value is readonly number[] {
   );
 }
 
+/** The prompts of a field as a list. */
 export function promptsOf(field: PromptField): readonly Prompt[] {
   if (typeof field === "string" || typeof field[0] === "number") return [field as Prompt];
   return field as readonly Prompt[];
@@ -61,6 +65,7 @@ export function checkPromptCharacters(prompts: readonly Prompt[], most: number, 
   );
 }
 
+/** The prompts of a request, and how they are tokenized. */
 export interface RequestedPrompts {
   readonly prompts: readonly Prompt[];
   /** The request field that they came in. */

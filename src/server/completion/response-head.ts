@@ -10,6 +10,7 @@ import type { ServerContext } from "./route-context.js";
 export const LAST_DATA = "[DONE]";
 const ID_BYTES = 12;
 
+/** The first fields of a response. */
 export interface ResponseHead {
   readonly id: string;
   readonly created: number;
@@ -21,6 +22,7 @@ export interface ResponseHead {
   readonly system_fingerprint: string;
 }
 
+/** The first fields of a new response. */
 export function responseHead(idPrefix: string, context: ServerContext, model: CompletionModel): ResponseHead {
   return {
     id: makeId(idPrefix),
@@ -51,10 +53,12 @@ function packageVersion(): string {
   }
 }
 
+/** A new random id. */
 export function makeId(prefix: string): string {
   return `${prefix}${randomBytes(ID_BYTES).toString("hex")}`;
 }
 
+/** The time in Unix seconds. */
 export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }

@@ -82,6 +82,7 @@ export interface PlainRoute extends CommonRoute {
   handle(request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply>;
 }
 
+/** An endpoint of the server. */
 export type Route = PlainRoute | PostRoute;
 
 /** Makes the routes of one endpoint for a server. */

@@ -10,9 +10,12 @@ import { resolveLimits, type ServerLimits } from "../http/limits.js";
 import type { Readiness } from "../http/readiness.js";
 import type { ChatRenderService, GrammarService } from "../../completion/services.js";
 
+/** Levels of the log, as pino names them. */
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+/** A level of the log. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** The options of an HTTP server. */
 export interface ServerOptions {
   /** Remains the caller's: stopping the server does not dispose it. */
   readonly pool: ModelPool;
@@ -52,6 +55,7 @@ export interface ServerOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
+/** The options with all defaults filled in. */
 export interface ResolvedServerOptions {
   readonly pool: ModelPool;
   readonly chat: ChatRenderService;
@@ -68,7 +72,9 @@ export interface ResolvedServerOptions {
   readonly limits: ServerLimits;
 }
 
+/** The address that a server listens on by default: this machine only. */
 export const DEFAULT_HOST = "127.0.0.1";
+/** The port that a server listens on by default. */
 export const DEFAULT_PORT = 8080;
 const LARGEST_PORT = 65_535;
 /** Shorter keys can be guessed. */
@@ -92,6 +98,7 @@ const OPTION_NAMES = [
   "limits",
 ] as const satisfies readonly (keyof ServerOptions)[];
 
+/** Checks the options and fills in defaults. */
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   refuseUnknownKeys("server", options, OPTION_NAMES);
   const host = options.host ?? DEFAULT_HOST;

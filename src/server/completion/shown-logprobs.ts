@@ -3,6 +3,7 @@
 import type { TextTokens } from "../../completion/chat-event.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 
+/** A token with its log-probability. */
 export interface ShownToken {
   readonly token: string;
   /** A token may be a part of a character: the bytes are exact even if the text is not. */
@@ -10,6 +11,7 @@ export interface ShownToken {
   readonly logprob: number;
 }
 
+/** A generated token with its log-probability and those of its alternatives. */
 export interface ShownLogprob extends ShownToken {
   readonly top_logprobs: readonly ShownToken[];
 }
@@ -17,6 +19,7 @@ export interface ShownLogprob extends ShownToken {
 /** JSON has no infinity: the log-probability of a token that is impossible. */
 const LEAST_LOGPROB = -9999;
 
+/** A log-probability that JSON can represent. */
 export function finiteLogprob(logprob: number): number {
   return Number.isFinite(logprob) ? logprob : LEAST_LOGPROB;
 }

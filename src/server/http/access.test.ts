@@ -62,7 +62,7 @@ test("answers to its own names only", () => {
   expect(() => control({}).checkHost({ host: "any.example" })).not.toThrow();
 });
 
-test("pages are told nothing unless they are listed", () => {
+test("web pages get no CORS headers unless they are listed", () => {
   expect(control({}).corsHeaders({ origin: "https://a.example" })).toBeUndefined();
   const access = control({ corsOrigins: ["https://a.example"] });
   expect(access.corsHeaders({ origin: "https://a.example" })).toMatchObject({

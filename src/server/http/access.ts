@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { RequestError } from "./request-error.js";
 
+/** Which clients have access to the server. */
 export interface AccessRules {
   /** If empty, no key is needed. */
   readonly apiKeys: readonly string[];
@@ -14,14 +15,17 @@ export interface AccessRules {
   readonly allowedHosts: readonly string[];
 }
 
+/** The headers that access depends on. */
 export interface RequestHeaders {
   readonly [name: string]: string | string[] | undefined;
 }
 
+/** The host names of localhost. */
 export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"] as const;
 const PREFLIGHT_SECONDS = "600";
 const EXPOSED_HEADERS = "x-request-id, request-id, retry-after";
 
+/** Whether only this machine can connect to a host. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
@@ -31,6 +35,7 @@ function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
+/** Checks host names, keys and origins of requests. */
 export class AccessControl {
   readonly #rules: AccessRules;
   readonly #keyDigests: readonly Buffer[];

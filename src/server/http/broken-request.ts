@@ -36,6 +36,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
 };
 const NOT_HTTP: Reason = { status: 400, code: "invalid_request", problem: "this is not HTTP" };
 
+/** A connection whose request could not be parsed. */
 export interface BrokenRequest {
   readonly error: Error & { readonly code?: string };
   readonly socket: Socket;
@@ -47,6 +48,7 @@ export interface BrokenRequest {
   readonly onResponse: (id: string, status: number) => void;
 }
 
+/** Sends an error on the connection, and closes it. */
 export function answerBrokenRequest({ error, socket, exchanges, createId, onResponse }: BrokenRequest): void {
   const isReset = error.code === "ECONNRESET";
   // The request was answered, and whatever the client still sends is discarded.

@@ -14,6 +14,7 @@ const OTHER_DESCRIPTORS = 128;
 const FEWEST_CONNECTIONS = 16;
 const FULL_RETRY_AFTER_MS = 1000;
 
+/** Closes idle connections for new ones once the limit is reached. */
 export class ConnectionLimit {
   readonly #most: number;
   readonly #mostReserved: number;

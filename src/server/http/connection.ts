@@ -6,6 +6,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
+/** One request of a connection, and its response. */
 export interface ConnectionExchange {
   readonly id: string;
   readonly response: ServerResponse;
@@ -54,6 +55,7 @@ export function whenUnread(response: ServerResponse, timeoutMs: number, callback
   return end;
 }
 
+/** The exchanges in flight of every connection. */
 export class Exchanges {
   readonly #bySocket = new WeakMap<Socket, Set<ConnectionExchange>>();
 

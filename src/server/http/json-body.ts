@@ -7,6 +7,7 @@ import { type JsonOutline, outlineOf, UNMATCHED } from "./json-outline.js";
 import { RequestError } from "./request-error.js";
 import type { Divisible, TimeShare } from "./time-share.js";
 
+/** Limits on the structure of a body. */
 export interface JsonBounds {
   readonly depth: number;
   readonly values: number;

@@ -5,6 +5,7 @@
 import type { JsonBounds } from "./json-body.js";
 import type { Divisible } from "./time-share.js";
 
+/** A large list, object or text in a JSON text. */
 export interface JsonOutline {
   readonly kind: "list" | "object" | "text";
   /** The index of the value's first byte, and the index after its last. */
@@ -16,6 +17,7 @@ export interface JsonOutline {
   readonly children: readonly JsonOutline[];
 }
 
+/** The outline of a JSON text, or what is wrong with it. */
 export interface OutlinedJson {
   /** What is wrong with the text; undefined if nothing was found. */
   readonly problem: string | undefined;

@@ -3,6 +3,7 @@
 
 import { optionalCount, refuseUnknownKeys } from "../../options.js";
 
+/** Every limit of the server; see docs/server.md. */
 export interface ServerLimits {
   /** Bytes of a request's body; a prompt of a million characters fits even if every one is escaped. */
   readonly bodyBytes: number;
@@ -73,6 +74,7 @@ const LARGEST_COUNT = 2 ** 31 - 1;
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const MIB = 2 ** 20;
 
+/** The limits of a server that is given none. */
 export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
   bodyBytes: 8 * MIB,
   headerBytes: 16_384,
@@ -112,6 +114,7 @@ export const DEFAULT_LIMITS: ServerLimits = Object.freeze({
 /** Smallest allowed values other than 1. */
 const LEAST: Partial<Record<keyof ServerLimits, number>> = { storedResponses: 0 };
 
+/** Fills in defaults; refuses unknown names and impossible values. */
 export function resolveLimits(limits: Partial<ServerLimits>): ServerLimits {
   refuseUnknownKeys("server.limits", limits, Object.keys(DEFAULT_LIMITS));
   const names = Object.keys(DEFAULT_LIMITS) as (keyof ServerLimits)[];

@@ -59,6 +59,7 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
   },
 ];
 
+/** A request as metrics count it. */
 export interface AnsweredRequest {
   /** The path of the route; undefined if the request matched none. */
   readonly route: string | undefined;
@@ -74,6 +75,7 @@ export interface MetricSources {
   readonly droppedLogLines: () => number;
 }
 
+/** The server's metrics for Prometheus. */
 export class ServerMetrics {
   readonly #registry = new Registry();
   readonly #requests: Counter<"route" | "status">;

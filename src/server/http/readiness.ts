@@ -1,8 +1,10 @@
 // The progress of a server's start, for /health: load balancers send requests once it is "ok". Earlier requests are
 // served as well.
 
+/** The states of a starting server. */
 export type ReadinessStatus = "loading model" | "warming up" | "ok";
 
+/** The state of a starting server, for /health. */
 export class Readiness {
   #status: ReadinessStatus = "loading model";
 

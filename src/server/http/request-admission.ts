@@ -18,10 +18,12 @@ const CLIENT_DISCONNECTED_STATUS = 499;
 /** Of a URL in logs and errors. */
 export const MAX_URL_CHARACTERS = 512;
 
+/** A new id for a request. */
 export function createRequestId(): string {
   return `req_${randomUUID().replaceAll("-", "")}`;
 }
 
+/** Identifies, counts and admits requests. */
 export class RequestAdmission {
   readonly #access: AccessControl;
   readonly #metrics: ServerMetrics;

@@ -4,7 +4,7 @@ import { anthropicErrorBody, openAiErrorBody, RequestError, toRequestError } fro
 
 const INSIDES = "[cache] 512 of 81,559,486,464 bytes are free on device-of-ours";
 
-describe("what a client is told of an error", () => {
+describe("the error that a client gets", () => {
   it.each([
     new BackendError("BACKEND_MEMORY", INSIDES),
     new TensorError("TENSOR_BUDGET", INSIDES),
@@ -17,7 +17,7 @@ describe("what a client is told of an error", () => {
     expect(told.message).not.toMatch(/bytes|\d|ours/);
   });
 
-  it("is nothing where nobody knows what it is", () => {
+  it("is internal for an unknown error", () => {
     expect(toRequestError(new Error(INSIDES))).toMatchObject({
       status: 500,
       message: expect.not.stringContaining("bytes"),

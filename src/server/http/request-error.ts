@@ -4,6 +4,7 @@
 
 import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
 
+/** The parts of an error besides its message. */
 export interface RequestErrorOptions {
   readonly status: number;
   readonly code: string;
@@ -182,6 +183,7 @@ function frameworkError(error: unknown): RequestError | undefined {
 
 const INVALID_REQUEST = "invalid_request_error";
 
+/** The body of an error in OpenAI's form. */
 export interface OpenAiErrorBody {
   readonly error: {
     readonly message: string;
@@ -191,6 +193,7 @@ export interface OpenAiErrorBody {
   };
 }
 
+/** An error in OpenAI's form. */
 export function openAiErrorBody(error: RequestError): OpenAiErrorBody {
   return { error: { message: error.message, type: openAiType(error), param: error.param ?? null, code: error.code } };
 }
@@ -209,12 +212,14 @@ function openAiType({ status }: RequestError): string {
   return TYPES[status]?.openAi ?? (status >= 500 ? "server_error" : INVALID_REQUEST);
 }
 
+/** The body of an error in Anthropic's form. */
 export interface AnthropicErrorBody {
   readonly type: "error";
   readonly error: { readonly type: string; readonly message: string };
   readonly request_id: string | null;
 }
 
+/** An error in Anthropic's form. */
 export function anthropicErrorBody(error: RequestError, requestId: string | null): AnthropicErrorBody {
   return { type: "error", error: { type: anthropicType(error), message: error.message }, request_id: requestId };
 }
@@ -228,6 +233,7 @@ export function speaksAnthropic(url: string | undefined): boolean {
   return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
 }
 
+/** An error in the form of the API that the URL belongs to. */
 export function errorBody(
   error: RequestError,
   url: string | undefined,

@@ -35,6 +35,7 @@ interface RequestListeners {
   readonly ended: () => void;
 }
 
+/** One request in flight, with the signal that cancels it. */
 export class InFlightRequest {
   readonly #controller = new AbortController();
   readonly #response: ServerResponse;
@@ -108,6 +109,7 @@ export class InFlightRequest {
   }
 }
 
+/** Counts, limits and drains the requests in flight. */
 export class RequestTracker {
   /** Answers a request that has not arrived completely, and closes its connection. */
   refuseUnreceived: (response: ServerResponse, reason: UnreceivedReason) => void = (response) =>
@@ -234,6 +236,7 @@ function busyError(problem: string): RequestError {
   });
 }
 
+/** The error of requests that arrive while the server is shutting down. */
 export function stoppingError(): RequestError {
   return new RequestError("[server] the server is shutting down and takes no new requests", {
     status: 503,

@@ -32,7 +32,7 @@ test("long work is done in turns, between which others run", async () => {
   expect(turns).toBeGreaterThan(3);
 });
 
-test("a long piece of work does not hold up a shorter one", async () => {
+test("a long job does not hold up a shorter one", async () => {
   const share = new TimeShare(() => false);
   const done: string[] = [];
   await Promise.all([share.run(work(100, "long", done)), share.run(work(8, "short", done))]);
@@ -49,7 +49,7 @@ test("while others wait, most of the time is theirs", async () => {
   await expect.poll(() => share.isFree).toBe(true);
 });
 
-test("work that nobody wants any more ends", async () => {
+test("aborted work ends", async () => {
   const share = new TimeShare(() => false);
   const leaving = new AbortController();
   const done: string[] = [];

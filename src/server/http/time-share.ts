@@ -22,6 +22,7 @@ interface Job {
   turn(): boolean;
 }
 
+/** Divides the main thread's time between jobs and other requests. */
 export class TimeShare {
   readonly #isShared: () => boolean;
   readonly #jobs: Job[] = [];

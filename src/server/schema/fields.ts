@@ -15,6 +15,7 @@ const MAX_BIAS = 100;
 const LARGEST_SEED = 2 ** 63;
 /** Bits of a seed that the sampler takes. */
 const SEED_BITS = 53;
+/** OpenAI's limit on alternatives of a token. */
 export const MAX_TOP_LOGPROBS = 20;
 
 /** Accepted by every endpoint without effect: they are about accounts, billing, storage and caches. */
@@ -32,11 +33,13 @@ export const FIELDS_WITHOUT_EFFECT = [
   "safety_identifier",
 ] as const;
 
+/** The field that names the model. */
 export const modelField = z
   .string()
   .min(1)
   .max(MAX_NAME_CHARACTERS)
   .describe("Which model; may be left out where one is served");
+/** A name or id of limited length. */
 export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
 /** Objects that are passed on unchanged: JSON schemas, template variables. */
 export const anyObject = z.custom<Record<string, unknown>>(isPlainObject, "expected an object");
@@ -86,6 +89,7 @@ function isBias([id, bias]: readonly [string, unknown]): boolean {
   return /^\d{1,10}$/.test(id) && typeof bias === "number" && Math.abs(bias) <= MAX_BIAS;
 }
 
+/** The stop strings of a request. */
 export function stopField(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.stopCharacters);
   return z.union([text, listOf(text, limits.stopStrings)], {
@@ -93,6 +97,7 @@ export function stopField(limits: ServerLimits) {
   });
 }
 
+/** OpenAI's options of a stream. */
 export const streamOptions = z.object({ include_usage: z.boolean().nullish(), include_obfuscation: ignored });
 
 interface SamplingFields {
@@ -117,6 +122,7 @@ export const SERVER_SAMPLING: Partial<SamplerOptions> = Object.freeze({
   penaltyTokens: -1,
 });
 
+/** The sampler options of a request, with the server's defaults. */
 export function samplingOf(fields: SamplingFields, defaults: Partial<SamplerOptions>): Partial<SamplerOptions> {
   const asked: Partial<SamplerOptions> = {
     ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
@@ -137,6 +143,7 @@ function biasOf(entries: Readonly<Record<string, number>>): ReadonlyMap<number, 
   return new Map(Object.entries(entries).map(([id, bias]) => [Number(id), bias]));
 }
 
+/** The stop strings as a list. */
 export function stopsOf(stop: string | readonly string[] | undefined): readonly string[] {
   if (stop === undefined) return [];
   return typeof stop === "string" ? [stop] : stop;

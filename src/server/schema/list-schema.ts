@@ -20,10 +20,12 @@ interface ListShape {
  */
 const SHAPES = new WeakMap<z.core.$ZodType, ListShape>();
 
+/** The element schema and lengths of a list schema; undefined for other schemas. */
 export function listShape(schema: z.core.$ZodType): ListShape | undefined {
   return SHAPES.get(schema);
 }
 
+/** A schema for a list of limited length. */
 export function listOf<Element>(element: z.ZodType<Element>, most: number, least = 0) {
   const schema = z
     .array(z.unknown())

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { isPlainObject } from "../../plain-object.js";
 import { RequestError } from "../http/request-error.js";
 
+/** Why a field is refused. */
 export interface Refusal {
   /** What the client can do instead. */
   readonly instead: string;
@@ -24,6 +25,7 @@ export interface RequestSchema<Body = unknown> {
   skipped?(body: Body): readonly string[];
 }
 
+/** What happens to fields that are unknown or skipped. */
 export interface FieldPolicy {
   readonly strict: boolean;
   /** Called with the unknown fields, at most a few. */
@@ -36,6 +38,7 @@ export interface FieldPolicy {
 const MAX_REPORTED_FIELDS = 16;
 const MAX_SHOWN_CHARACTERS = 80;
 
+/** Checks a body against the schema of its endpoint; throws a RequestError. */
 export function readRequest<Body>(schema: RequestSchema<Body>, body: unknown, policy: FieldPolicy): Body {
   if (!isPlainObject(body)) {
     throw new RequestError(`[body] expected a JSON object, found ${kindOf(body)}`, {
@@ -84,6 +87,7 @@ function unknownRefusal(param: string): RequestError {
 
 type Issue = z.core.$ZodIssue;
 
+/** What is wrong with a value, and where. */
 export interface Problem {
   readonly path: readonly PropertyKey[];
   readonly message: string;

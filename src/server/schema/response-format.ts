@@ -105,6 +105,7 @@ type FormatFields = {
   readonly [Name in keyof ReturnType<typeof grammarFields>]?: z.infer<ReturnType<typeof grammarFields>[Name]>;
 };
 
+/** The response format of a request; undefined if it asks for none. */
 export function formatOf(fields: FormatFields): GrammarSpec | undefined {
   const { response_format: format, structured_outputs: outputs, guided_choice: choice } = fields;
   const asked: readonly (readonly [field: string, spec: GrammarSpec | undefined])[] = [

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { ChatTool, ToolChoice } from "../../chat/message.js";
 import { refuseField } from "../http/request-error.js";
 
+/** The name of a tool. */
 export const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_.:-]{1,128}$/, "expected a name of 1 to 128 letters, digits, _ . : or -");
@@ -60,6 +61,7 @@ export interface AllowedTools {
   readonly names: readonly string[];
 }
 
+/** The tools of a prompt, and the choice between them. */
 export interface ChosenTools {
   readonly tools: readonly ChatTool[];
   readonly toolChoice: ToolChoice;

@@ -56,7 +56,7 @@ export interface FakeScript {
   /** The text of a choice for a prompt. */
   answer?: (prompt: string, choice: number, request: CompletionRequest) => string;
   /** Awaited before each delta; it may reject. */
-  beforePiece?: (index: number, request: CompletionRequest) => Promise<void>;
+  beforeDelta?: (index: number, request: CompletionRequest) => Promise<void>;
   /** Thrown by `complete`'s iteration at once. */
   refuse?: () => Error | undefined;
   embed?: (tokens: Int32Array) => Float32Array | Promise<Float32Array>;
@@ -91,9 +91,9 @@ export class FakeModel implements ServedModel {
     const signal =
       request.signal === undefined ? cancelling.signal : AbortSignal.any([cancelling.signal, request.signal]);
     const left = new Set<number>();
-    const pieces = this.#write(request, { signal, left }, settle, fail);
+    const deltas = this.#write(request, { signal, left }, settle, fail);
     const cancel = (choice?: number): void => void (choice === undefined ? cancelling.abort() : left.add(choice));
-    return { summary, cachedTokens: cachedTokensOf(request), cancel, [Symbol.asyncIterator]: () => pieces };
+    return { summary, cachedTokens: cachedTokensOf(request), cancel, [Symbol.asyncIterator]: () => deltas };
   }
 
   async embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array> {
@@ -155,7 +155,7 @@ export class FakeModel implements ServedModel {
       generatedTokens,
       ...(stop === undefined ? {} : { stop }),
     });
-    const piece = (shown: string, own: readonly number[] = [], logprobs: readonly TokenLogprob[] = []) => ({
+    const delta = (shown: string, own: readonly number[] = [], logprobs: readonly TokenLogprob[] = []) => ({
       choice,
       text: shown,
       tokens: own,
@@ -165,10 +165,10 @@ export class FakeModel implements ServedModel {
     let written = "";
     for (const [index, token] of tokens.entries()) {
       if (generatedTokens >= (request.maxTokens ?? Infinity)) {
-        yield { ...piece(stops.flush()), finished: ended("length") };
+        yield { ...delta(stops.flush()), finished: ended("length") };
         return ended("length");
       }
-      await unlessAborted(this.script.beforePiece?.(index, request) ?? Promise.resolve(), signal);
+      await unlessAborted(this.script.beforeDelta?.(index, request) ?? Promise.resolve(), signal);
       if (signal.aborted || left.has(choice)) return ended("abort");
       await request.constraint?.allowed();
       request.constraint?.accept(token);
@@ -183,10 +183,10 @@ export class FakeModel implements ServedModel {
             request.stop?.find((stop) => written.includes(stop)),
           )
         : undefined;
-      yield { ...piece(pushed.text, [token], logprobs), ...(stopped === undefined ? {} : { finished: stopped }) };
+      yield { ...delta(pushed.text, [token], logprobs), ...(stopped === undefined ? {} : { finished: stopped }) };
       if (stopped !== undefined) return stopped;
     }
-    yield { ...piece(stops.flush()), finished: ended("stop") };
+    yield { ...delta(stops.flush()), finished: ended("stop") };
     return ended("stop");
   }
 }

@@ -8,8 +8,8 @@ import type { PackedVocabulary } from "../../../src/grammar/automaton/packed-voc
 import type { Dice } from "../../support/dice.js";
 import { BYTE_VOCABULARY, tokenBytes } from "./test-vocabulary.js";
 
-/** After so many tokens a walk ends the text where it may, and closes what is open. */
-const PATIENCE_TOKENS = 24;
+/** After this many tokens a walk ends the text where it may, and closes what is open. */
+const CLOSING_TOKENS = 24;
 /** A walk that has not ended by then has missed what it needs to end, and another is tried. */
 const MAX_TOKENS = 300;
 const MAX_TRIES = 40;
@@ -104,7 +104,7 @@ export class MaskWalker {
       visit?.(matcher, allowed);
       if (allowed.length === 0) throw new Error(`nothing may follow ${shown(parts)}`);
       const ahead =
-        count > PATIENCE_TOKENS && !matcher.accepting && wayOut !== undefined ? endOf(wayOut(), matcher) : undefined;
+        count > CLOSING_TOKENS && !matcher.accepting && wayOut !== undefined ? endOf(wayOut(), matcher) : undefined;
       if (ahead !== undefined && matcher.acceptBytes(ahead)) {
         parts.push(ahead);
         continue;
@@ -151,7 +151,7 @@ export class MaskWalker {
   }
 
   #choose(allowed: readonly number[], count: number, dice: Dice): number {
-    const hurry = count > PATIENCE_TOKENS || dice.below(5) === 0;
+    const hurry = count > CLOSING_TOKENS || dice.below(5) === 0;
     if (hurry) {
       const end = this.vocabulary.endTokens.find((token) => allowed.includes(token));
       if (end !== undefined) return end;

@@ -54,7 +54,7 @@ describe("Engine", () => {
     }
   });
 
-  it("embeds a text as the mean of its states, the same in company, in chunks and alone", async () => {
+  it("embeds a text as the mean of its states, the same in a batch, in chunks and alone", async () => {
     const long = model.tokenize(`${PROMPT} `.repeat(12));
     expect(long.length).toBeGreaterThan(64);
     const alone = await engine.embed(long);
@@ -94,7 +94,7 @@ describe("Engine", () => {
     for (const [index, text] of together.entries()) expect(await read(1, 21 + index)).toEqual([text]);
   });
 
-  it("gives back the blocks of whoever leaves, in every phase", async () => {
+  it("frees the blocks of cancelled requests, in every phase", async () => {
     const controllers = Array.from({ length: 80 }, () => new AbortController());
     const completions = controllers.map(({ signal }, index) =>
       engine.complete({

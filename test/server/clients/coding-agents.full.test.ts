@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
-import { MODEL_NAME, obstacle, packageFile, type Rule, runSession, writeModel } from "./session.js";
+import { MODEL_NAME, unavailableReason, packageFile, type Rule, runSession, writeModel } from "./session.js";
 
 const QUESTION = "What does note.txt say?";
 const ANSWER = "The file says: seventeen foxes.";
@@ -26,8 +26,8 @@ function rules(firstAnswer: string): readonly Rule[] {
   ];
 }
 
-describe.skipIf(obstacle !== undefined)(
-  `coding agents${obstacle === undefined ? "" : ` (skipped: ${obstacle})`}`,
+describe.skipIf(unavailableReason !== undefined)(
+  `coding agents${unavailableReason === undefined ? "" : ` (skipped: ${unavailableReason})`}`,
   () => {
     let folder: TemporaryFolder;
     let modelPath: string;

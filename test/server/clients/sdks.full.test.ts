@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fileURLToPath } from "node:url";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
-import { newerNode, obstacle, type Rule, runSession, type SessionResult, writeModel } from "./session.js";
+import { newerNode, unavailableReason, type Rule, runSession, type SessionResult, writeModel } from "./session.js";
 
 const TIMEOUT_MS = 5 * 60_000;
 const CALL = `<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>`;
@@ -26,7 +26,7 @@ const RULES: readonly Rule[] = [
 ];
 
 const node = newerNode();
-const reason = obstacle ?? (node === undefined ? "there is no Node 22 on this machine" : undefined);
+const reason = unavailableReason ?? (node === undefined ? "there is no Node 22 on this machine" : undefined);
 
 describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let folder: TemporaryFolder;

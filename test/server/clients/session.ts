@@ -78,7 +78,7 @@ function namespaceCommand(): readonly string[] | undefined {
 const inNamespace = namespaceCommand();
 
 /** Why there can be no sessions here. */
-export const obstacle: string | undefined = !existsSync(packageFile(".package-lock.json"))
+export const unavailableReason: string | undefined = !existsSync(packageFile(".package-lock.json"))
   ? "test/server/clients is not installed; npm run test:full installs it"
   : inNamespace === undefined
     ? "this machine lets us make no network namespace (unshare, ip)"

@@ -1,4 +1,4 @@
-// Fast mode (not deterministic) on the CPU: the order of sums may depend on company, and the log-probabilities of a text
+// Fast mode (not deterministic) on the CPU: the order of sums may depend on batch-mates, and the log-probabilities of a text
 // stay within the drift that golden data allows this backend, whatever else is in the step.
 
 import { readFileSync } from "node:fs";
@@ -91,7 +91,7 @@ describeCpu("fast mode on the CPU", () => {
     },
   );
 
-  it("drifts from exact in company no further than the golden rule allows", async () => {
+  it("drifts from exact in a batch no further than the golden rule allows", async () => {
     await using model = await loadModel(EMBEDDED, { backend: "cpu" });
     const places = golden.tokens.flatMap((_, index) => (index % 7 === 3 ? [index] : []));
     const drifts = await Promise.all(

@@ -1,11 +1,11 @@
-// In deterministic mode a text does not depend on company: each of many requests gets the text that it gets alone, with
+// In deterministic mode a text does not depend on its batch-mates: each of many requests gets the text that it gets alone, with
 // prefixes shared or not, with blocks to spare or so few that requests lose their place and begin again.
 
 import { describe, expect, it } from "vitest";
 import { Model } from "../../../src/internals.js";
 import { openEmulated } from "../../gpu/emulated-hip.js";
 import { describeEmulator } from "../../gpu/emulator/build.js";
-import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, type Writing, writeTogether } from "./company.js";
+import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, type Writing, writeTogether } from "./batched-texts.js";
 
 describe.each([
   { backend: "cpu", path: EMBEDDED, maxTokens: 24 },

@@ -80,9 +80,9 @@ export function boundRealm(): void {
     (original) =>
       function split(this: unknown, separator, most) {
         if (most !== undefined) return original.call(this, separator, most);
-        const pieces = original.call(this, separator, MAX_LIST_ITEMS + 1) as unknown[];
-        checkList(pieces.length);
-        return pieces;
+        const parts = original.call(this, separator, MAX_LIST_ITEMS + 1) as unknown[];
+        checkList(parts.length);
+        return parts;
       },
   );
   replaceMethod(

@@ -7,6 +7,7 @@ const NOT_READY_STATUS = 503;
 const RETRY_AFTER_SECONDS = "1";
 const FAILED_RETRY_AFTER_SECONDS = "10";
 
+/** The endpoint for health checks. */
 export const health: RouteFactory = ({ options, tracker }) => [
   {
     method: "GET",

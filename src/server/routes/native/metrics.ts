@@ -2,6 +2,7 @@
 
 import type { RouteFactory } from "../../completion/route-context.js";
 
+/** The endpoint for metrics. */
 export const metrics: RouteFactory = ({ metrics: counted }) => [
   {
     method: "GET",

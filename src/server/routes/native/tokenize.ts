@@ -30,6 +30,7 @@ const detokenizeFields = z.object({
   special: z.boolean().optional().describe("Prints control tokens; false by default"),
 });
 
+/** The endpoints for tokenizing and detokenizing. */
 export function tokenizeRoutes(context: ServerContext): readonly Route[] {
   return [tokenizeRoute(context), detokenizeRoute(context)];
 }

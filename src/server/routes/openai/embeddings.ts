@@ -29,12 +29,15 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
+/** The body of a request to /v1/embeddings. */
 export type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
 
+/** The schema of a request to /v1/embeddings. */
 export function embeddingRequestSchema(limits: ServerLimits): RequestSchema<EmbeddingBody> {
   return { fields: bodySchema(limits), withoutEffect: FIELDS_WITHOUT_EFFECT, refused: {} };
 }
 
+/** The endpoint of OpenAI's Embeddings API. */
 export function embeddings(context: ServerContext): readonly Route[] {
   const route: PostRoute<EmbeddingBody> = {
     method: "POST",

@@ -7,6 +7,7 @@ import { RequestError } from "../../http/request-error.js";
 
 const OWNER = "rocmforge";
 
+/** The endpoints that list the served models. */
 export const models: RouteFactory = ({ options: { pool } }) => [
   {
     method: "GET",

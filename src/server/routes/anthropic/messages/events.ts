@@ -7,6 +7,7 @@ import type { CompletionSummary } from "../../../../completion/completion-model.
 import { isPlainObject, parsedJson } from "../../../../plain-object.js";
 import { makeId } from "../../../completion/response-head.js";
 
+/** An event of a streamed message. */
 export interface MessageEvent {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -29,6 +30,7 @@ interface OpenBlock {
 type MessageChat = Pick<ChatStream, "model" | "promptTokens" | "cachedTokens">;
 type Events = Generator<MessageEvent, void, undefined>;
 
+/** Writes a chat in Anthropic's form. */
 export class MessageWriter {
   readonly #id = makeId("msg_");
   readonly #chat: MessageChat;

@@ -134,7 +134,9 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
+/** The body of a request to /v1/messages/count_tokens. */
 export type CountTokensBody = z.infer<ReturnType<typeof countSchema>>;
+/** The body of a request to /v1/messages. */
 export type MessageBody = z.infer<ReturnType<typeof bodySchema>>;
 
 const POLICY = {
@@ -147,14 +149,17 @@ const POLICY = {
   skipped: ({ tools = [] }: CountTokensBody) => describeSkipped(tools.filter((tool) => !isClientTool(tool))),
 } as const satisfies Omit<RequestSchema, "fields">;
 
+/** The schema of a request to /v1/messages. */
 export function messageRequestSchema(limits: ServerLimits): RequestSchema<MessageBody> {
   return { fields: bodySchema(limits), ...POLICY };
 }
 
+/** The schema of a request to /v1/messages/count_tokens. */
 export function countTokensRequestSchema(limits: ServerLimits): RequestSchema<CountTokensBody> {
   return { fields: countSchema(limits), ...POLICY };
 }
 
+/** The prompt of the chat that a request asks for. */
 export function messagePrompt(body: CountTokensBody): ChatPrompt {
   const tools = messageTools(body);
   const { effort } = body.output_config ?? {};

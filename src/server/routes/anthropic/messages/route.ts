@@ -15,6 +15,7 @@ import {
 
 const FIELD_NAMES = { responseFormat: "output_config.format" };
 
+/** The endpoints of Anthropic's Messages API. */
 export function messages(context: ServerContext): readonly Route[] {
   return [createMessage(context), countTokens(context)];
 }

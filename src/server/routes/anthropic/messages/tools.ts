@@ -30,6 +30,7 @@ const anyTool = z.union([clientTool, skippedTool(CLIENT_TOOL)]);
 type ClientTool = z.infer<typeof clientTool>;
 type AnyTool = z.infer<typeof anyTool>;
 
+/** The schema of a request's tools. */
 export function toolList(limits: ServerLimits) {
   return listOf(anyTool, limits.tools);
 }
@@ -46,6 +47,7 @@ export const TOOL_CHANGES = [
   z.object({ type: z.literal("tool_removal"), tool: namedTool, cache_control: ignored }),
 ] as const;
 
+/** Whether the client runs the tool, and not the provider's service. */
 export function isClientTool(tool: AnyTool): tool is ClientTool {
   return tool.type === undefined || tool.type === null || tool.type === CLIENT_TOOL;
 }

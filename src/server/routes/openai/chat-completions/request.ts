@@ -115,8 +115,10 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
+/** The body of a request to /v1/chat/completions. */
 export type ChatCompletionBody = z.infer<ReturnType<typeof bodySchema>>;
 
+/** The schema of a request to /v1/chat/completions. */
 export function chatCompletionRequestSchema(limits: ServerLimits): RequestSchema<ChatCompletionBody> {
   const useTools = { instead: "use tools and tool_choice" };
   const textOnly = { instead: "only text output is supported" };

@@ -25,6 +25,7 @@ export interface ResponseFields {
   readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 }
 
+/** Writes a chat in the form of OpenAI's Chat Completions API. */
 export class ChatCompletionWriter {
   readonly #head: ResponseHead;
   readonly #tokenizer: Tokenizer;

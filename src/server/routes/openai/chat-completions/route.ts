@@ -9,6 +9,7 @@ import { ChatCompletionWriter } from "./response.js";
 
 const FIELD_NAMES = { responseFormat: "response_format" };
 
+/** The endpoint of OpenAI's Chat Completions API. */
 export function chatCompletions(context: ServerContext): readonly Route[] {
   const { limits, sampling } = context.options;
   const route: PostRoute<ChatCompletionBody> = {

@@ -46,8 +46,10 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
+/** The body of a request to /v1/completions. */
 export type CompletionBody = z.infer<ReturnType<typeof bodySchema>>;
 
+/** The schema of a request to /v1/completions. */
 export function completionRequestSchema(limits: ServerLimits): RequestSchema<CompletionBody> {
   return {
     fields: bodySchema(limits),

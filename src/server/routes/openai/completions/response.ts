@@ -28,11 +28,13 @@ interface WrittenChoice {
   isBegun: boolean;
 }
 
+/** A chunk of a stream. */
 export interface TextChunk {
   readonly type?: never;
   readonly [field: string]: unknown;
 }
 
+/** What the response contains. */
 export interface CompletionWriterOptions {
   readonly model: CompletionModel;
   /** The text that each choice begins with, if the prompt is to be repeated. */
@@ -42,6 +44,7 @@ export interface CompletionWriterOptions {
   readonly hasUsage: boolean;
 }
 
+/** Writes completions in OpenAI's form. */
 export class TextCompletionWriter {
   readonly #head: object;
   readonly #options: CompletionWriterOptions;

@@ -40,6 +40,7 @@ interface Task {
   readonly parseSpecial: boolean;
 }
 
+/** The endpoint of OpenAI's Completions API. */
 export function completions(context: ServerContext): readonly Route[] {
   const route: PostRoute<CompletionBody> = {
     method: "POST",

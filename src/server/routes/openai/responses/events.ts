@@ -10,6 +10,7 @@ import { type ShownLogprob, showLogprobs } from "../../../completion/shown-logpr
 import { INCLUDE_REASONING, isFunction, type ResponseBody } from "./request.js";
 import { encodedReasoning, type Item } from "./items.js";
 
+/** An event of a streamed response. */
 export interface ResponseEvent {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -27,6 +28,7 @@ interface OpenItem {
 
 type Events = Generator<ResponseEvent, void, undefined>;
 
+/** What the response needs besides the request. */
 export interface ResponseWriterOptions {
   readonly model: string;
   readonly tokenizer: Tokenizer;
@@ -34,6 +36,7 @@ export interface ResponseWriterOptions {
   readonly keep: (id: string, response: object, output: readonly Item[]) => void;
 }
 
+/** Writes a chat in the form of OpenAI's Responses API. */
 export class ResponseWriter {
   readonly id = makeId("resp_");
   readonly #created = nowSeconds();

@@ -54,6 +54,7 @@ function itemSchemas(limits: ServerLimits) {
   ] as const;
 }
 
+/** The schema of an input item. */
 export function inputItem(limits: ServerLimits) {
   return z.union(
     [
@@ -73,6 +74,7 @@ export function inputItem(limits: ServerLimits) {
   );
 }
 
+/** An input item as clients send it. */
 export type InputItem = z.infer<ReturnType<typeof inputItem>>;
 /** An item with its content, not a reference. */
 export type Item = z.infer<ReturnType<typeof itemSchemas>[number]>;

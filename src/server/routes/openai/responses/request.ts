@@ -32,7 +32,9 @@ import {
 } from "../../../schema/tool-fields.js";
 import { inputItem, type Item, messagesOf } from "./items.js";
 
+/** The value of `include` that asks for log-probabilities. */
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
+/** The value of `include` that asks for reasoning that the client can send back. */
 export const INCLUDE_REASONING = "reasoning.encrypted_content";
 /** Limits of OpenAI's API. */
 const MAX_METADATA_ENTRIES = 16;
@@ -111,8 +113,10 @@ function bodySchema(limits: ServerLimits) {
   });
 }
 
+/** The body of a request to /v1/responses. */
 export type ResponseBody = z.infer<ReturnType<typeof bodySchema>>;
 
+/** The schema of a request to /v1/responses. */
 export function responseRequestSchema(limits: ServerLimits): RequestSchema<ResponseBody> {
   return {
     fields: bodySchema(limits),
@@ -160,6 +164,7 @@ function formatOf({ text }: ResponseBody): GrammarSpec | undefined {
   return format.type === "json_object" ? { kind: "json" } : { kind: "schema", schema: format.schema };
 }
 
+/** Whether a tool is a function, the only supported type. */
 export function isFunction<Tool extends { readonly type: string }>(
   tool: Tool,
 ): tool is Extract<Tool, { readonly type: "function" }> {

@@ -10,6 +10,7 @@ import { storedResponses } from "./stored-routes.js";
 
 const FIELD_NAMES = { messages: "input", responseFormat: "text.format" };
 
+/** The endpoints of OpenAI's Responses API. */
 export function responses(context: ServerContext): readonly Route[] {
   const store = new ResponseStore(context.options.limits);
   return [createResponse(context, store), ...storedResponses(context, store)];

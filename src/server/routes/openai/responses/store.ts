@@ -7,6 +7,7 @@ import { makeId } from "../../../completion/response-head.js";
 import { LONGEST_TIMER_MS, type ServerLimits } from "../../../http/limits.js";
 import type { Item } from "./items.js";
 
+/** A response with its conversation. */
 export interface StoredResponse {
   readonly id: string;
   /** The response object as it was sent. */
@@ -28,6 +29,7 @@ interface IndexedItem {
   uses: number;
 }
 
+/** The limits of the store. */
 export type StoreLimits = Pick<ServerLimits, "storedResponses" | "storedResponseBytes" | "storedResponseMs">;
 
 /** Memory of an item besides its text: the object and its index entry. */
@@ -45,6 +47,7 @@ export function withId(item: Item): Item {
   return typeof item.id === "string" && item.id !== "" ? item : { ...item, id: makeId(ID_PREFIXES[item.type]) };
 }
 
+/** Stores responses in memory. */
 export class ResponseStore implements Disposable {
   readonly #limits: StoreLimits;
   readonly #now: () => number;

@@ -18,6 +18,7 @@ const listQuery = z.object({
   after: z.string().optional(),
 });
 
+/** The endpoints of stored responses. */
 export function storedResponses({ access }: ServerContext, store: ResponseStore): readonly PlainRoute[] {
   const path = "/v1/responses/{id}";
   const stored = (request: FastifyRequest): StoredResponse => {

@@ -78,7 +78,7 @@ export async function compare(writing: Writing): Promise<void> {
   expect(apart.cachedTokens).toBe(0);
 }
 
-/** Opens a file for texts that do not depend on company. */
+/** Opens a file for texts that do not depend on batch-mates. */
 export function openOn(backend: BackendName, path: string): Writing["open"] {
   const options = { backend, deterministic: true, contextTokens: 128 };
   return (serving) => openModel(path, options, serving === undefined ? {} : { serving });

@@ -49,8 +49,8 @@ export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
   return { text, reasoning, calls, order: order.join(" ") };
 }
 
-/** Parses a reply in pieces; calls get the ids id0, id1 and so on. */
-export function parsed(pieces: readonly string[], options: Partial<ChatOutputParserOptions> = {}): ParsedAnswer {
+/** Parses a reply in chunks; calls get the ids id0, id1 and so on. */
+export function parsed(chunks: readonly string[], options: Partial<ChatOutputParserOptions> = {}): ParsedAnswer {
   let ids = 0;
   const parser = new ChatOutputParser({
     convention: "tagged-json",
@@ -60,7 +60,7 @@ export function parsed(pieces: readonly string[], options: Partial<ChatOutputPar
     makeId: () => `id${ids++}`,
     ...options,
   });
-  const deltas = pieces.flatMap((piece) => parser.push(piece));
+  const deltas = chunks.flatMap((chunk) => parser.push(chunk));
   return joined([...deltas, ...parser.end()]);
 }
 
