@@ -1,8 +1,8 @@
 // Where the module of a thread is. A thread runs what is built: beside the file that asks when that is built, too,
 // otherwise (tests run from the sources) in dist/, and from a bundle in the installed package's dist/.
 
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PackageError } from "../errors.js";
 import { BUNDLER_ADVICE, isBundled, packageFile } from "../package-files.js";
@@ -21,10 +21,10 @@ export function builtFile(from: string, relative: `./${string}.js`): URL {
 /** In a bundle nothing tells the folder that a file came from; the modules of threads have names of their own. */
 function installedFile(relative: string): URL {
   const dist = packageFile("dist");
-  const found = readdirSync(dist)
-    .map((folder) => join(dist, folder, relative))
-    .find((path) => existsSync(path));
+  const found = readdirSync(dist, { recursive: true, encoding: "utf8" }).find(
+    (path) => basename(path) === basename(relative),
+  );
   if (found === undefined)
     throw new PackageError("PACKAGE_BUNDLED", `[worker] ${relative} is not in ${dist}; ${BUNDLER_ADVICE}`);
-  return pathToFileURL(found);
+  return pathToFileURL(join(dist, found));
 }
