@@ -1,7 +1,8 @@
 // `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
 
 import { ChatRenderer } from "../../chat/chat-renderer.js";
-import { loadModel, type Model } from "../../index.js";
+import { loadModel } from "../../model/load-model.js";
+import type { Model } from "../../model/model.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
 import type { ChatConsole } from "../chat/console.js";
 import { PipedConsole } from "../chat/piped-console.js";
