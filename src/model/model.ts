@@ -54,6 +54,8 @@ export interface OpenOptions extends ModelOptions {
 export class Model implements AsyncDisposable {
   /** By default the name of its file, without `.gguf`. */
   readonly name: string;
+  /** The file it was opened from; the first part of a split one. */
+  readonly path: string;
   readonly plan: ExecutionPlan;
   /** Positions that prompt and generated text of one sequence may have together. */
   readonly contextTokens: number;
@@ -69,6 +71,7 @@ export class Model implements AsyncDisposable {
   private constructor(opening: Opening, name: string, options: Pick<OpenOptions, "concurrency" | "serving">) {
     const { loader, plan } = opening.opened;
     this.name = name;
+    this.path = loader.file.path;
     this.#loader = loader;
     this.#opening = opening;
     this.#options = options;

@@ -4,11 +4,10 @@
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
-import { createModelShelf, type ShelfEntry } from "../engine/model-pool.js";
+import { createModelShelf, type PooledModel, type ShelfEntry } from "../engine/model-pool.js";
 import { computeFirstToken } from "../engine/engine.js";
 import type { ModelListing, ModelShelf } from "../engine/serving.js";
-import type { WarmUpProgress } from "../engine/warm-up.js";
-import type { Model } from "../model/model.js";
+import type { WarmUpOptions, WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
@@ -22,11 +21,16 @@ import { createServer, type Server } from "./server.js";
 /** What can be said about the server, once the rest is put together here. */
 export type ServerSettings = Omit<ServerOptions, "shelf" | "chat" | "grammar" | "readiness">;
 
+/** A model as the server holds it: an open `Model`, or a view of one that the caller owns. */
+export interface LaunchedModel extends PooledModel {
+  warmUp(options?: WarmUpOptions): Promise<void>;
+}
+
 export interface LaunchOptions {
   /** The first is loaded at once, the others when somebody asks for them. */
   readonly models: readonly ShelfEntry[];
   /** Opens a model's file, on the backend that shall compute it. */
-  readonly openModel: (entry: ShelfEntry) => Promise<Model>;
+  readonly openModel: (entry: ShelfEntry) => Promise<LaunchedModel>;
   /** A model that nobody used for so long is unloaded; undefined: none is. */
   readonly idleTimeoutMs: number | undefined;
   /** Whether each model is warmed up once it is loaded. */
@@ -123,7 +127,7 @@ function becomeReady(readiness: Readiness, { server, shelf }: Parts, name: strin
 
 interface Parts {
   readonly server: Server;
-  readonly loads: Loads<Model>;
+  readonly loads: Loads<LaunchedModel>;
   readonly shelf: ModelShelf;
   readonly threads: readonly AsyncDisposable[];
 }
@@ -142,7 +146,7 @@ async function takeApart({ server, loads, shelf, threads }: Parts, timeoutMs: nu
   await loads.settle(SETTLING_MS);
 }
 
-async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<Model> {
+async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<LaunchedModel> {
   const model = await openModel(entry);
   if (signal.aborted) {
     await model[Symbol.asyncDispose]();
