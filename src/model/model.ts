@@ -3,11 +3,10 @@
 
 import type { Backend } from "../backends/contract.js";
 import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
-import { resolveDryBreakers } from "../engine/dry-breakers.js";
 import { Engine } from "../engine/engine.js";
 import { FailedCompletion } from "../engine/failed-completion.js";
 import type { ModelOptions } from "../engine/open-plan.js";
-import type { CompletionRequest, EngineStatistics } from "../engine/serving.js";
+import type { EngineStatistics } from "../engine/serving.js";
 import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpOptions } from "../engine/warm-up.js";
 import { ContextError } from "../errors.js";
@@ -18,10 +17,9 @@ import type { LoadingStats } from "../loader/loading-stats.js";
 import { optionText, refuseValue } from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
-import { Sampler } from "../sampler/sampler.js";
 import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
 import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
-import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-options.js";
+import { completionRequest, GENERATE_CHECKS, type GenerateOptions } from "./generate-options.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
 import { modelName } from "./model-name.js";
@@ -164,32 +162,11 @@ export class Model implements AsyncDisposable {
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
-    const { maxTokens, stop, signal: ending, timeoutMs, dryBreakers, parseSpecial = true, ...rest } = options;
-    const { ignoreEndOfGeneration = false, topLogprobs, priority, ...sampling } = rest;
-    const tokens = this.#promptTokens("generate", prompt, parseSpecial);
-    const stops = stopList(stop);
-    // Tokens can be continued without a vocabulary; only text needs one.
-    if (stops.length > 0) void this.tokenizer;
+    const tokens = this.#promptTokens("generate", prompt, options.parseSpecial ?? true);
     if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
     if (tokens.length >= this.contextTokens)
       throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
-    // Checks the sampler's options, and draws the seed if none is given.
-    const { seed } = new Sampler(sampling, { vocabularySize: this.vocabularySize });
-    const breakers =
-      dryBreakers !== undefined && (sampling.dryMultiplier ?? 0) > 0
-        ? { dryBreakers: resolveDryBreakers(dryBreakers, this.tokenizer) }
-        : {};
-    const request: CompletionRequest = {
-      prompt: tokens,
-      stop: stops,
-      ignoreEndOfGeneration,
-      sampling: { ...sampling, ...breakers, seed },
-      ...(maxTokens === undefined ? {} : { maxTokens }),
-      ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
-      ...(topLogprobs === undefined ? {} : { topLogprobs }),
-      ...(priority === undefined ? {} : { priority }),
-      ...(ending === undefined ? {} : { signal: ending }),
-    };
+    const request = completionRequest(tokens, options, this);
     return new Generation((isCancelled) => {
       try {
         return this.engine.complete(isCancelled ? { ...request, signal: AbortSignal.abort() } : request);
