@@ -1,7 +1,7 @@
 // `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
 
 import { ChatRenderer } from "../../chat/chat-renderer.js";
-import { loadModel } from "../../model/load-model.js";
+import { openModel } from "../../model/load-model.js";
 import type { Model } from "../../model/model.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
 import type { ChatConsole } from "../chat/console.js";
@@ -95,7 +95,8 @@ class Waits {
 
 async function openModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
-  return await loadModel(path, { ...loadOptions(values, waits), concurrency: 1 });
+  // A cache for the whole context from the start: one that grows forgets the turns before.
+  return await openModel(path, loadOptions(values, waits), { serving: { maxSequences: 1 } });
 }
 
 function openConsole(output: Output, signal: AbortSignal): ChatConsole {
