@@ -52,7 +52,7 @@ export const chat = defineCommand({
     using interrupt = new Interrupt();
     const waits = new Waits();
     const path = modelPath(values);
-    await using model = await openModel(values, path, waits);
+    await using model = await openChatModel(values, path, waits);
     await using renderer = new ChatRenderer({ threads: 1 });
     using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
     if (console.isInteractive)
@@ -93,7 +93,7 @@ class Waits {
   }
 }
 
-async function openModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
+async function openChatModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
   // A cache for the whole context from the start: one that grows forgets the turns before.
   return await openModel(path, loadOptions(values, waits), { serving: { maxSequences: 1 } });
