@@ -22,11 +22,11 @@ const REQUEST_FIELDS = [
 ] as const satisfies readonly (keyof CompletionRequest)[];
 
 /** Each one is looked for among all candidates. */
-const MAX_TOP_LOGPROBS = 20;
+export const MAX_TOP_LOGPROBS = 20;
 /** Each one is worth hundreds of steps of waiting: more would make no difference. */
-const MAX_PRIORITY = 100;
+export const MAX_PRIORITY = 100;
 /** The longest delay of a timer. */
-const MAX_TIME_LIMIT_MS = 2 ** 31 - 1;
+export const MAX_DELAY_MS = 2 ** 31 - 1;
 /** Each one is matched against every character. */
 const MAX_STOPS = 64;
 /** Text may be held back for as long as it could become a stop string. */
@@ -74,7 +74,7 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
     topLogprobs: optionalCount("complete", "topLogprobs", request.topLogprobs, 0, MAX_TOP_LOGPROBS),
     constraint,
     priority,
-    timeLimitMs: optionalCount("complete", "timeLimitMs", request.timeLimitMs, 1, MAX_TIME_LIMIT_MS),
+    timeLimitMs: optionalCount("complete", "timeLimitMs", request.timeLimitMs, 1, MAX_DELAY_MS),
     ignoreEndOfGeneration: optionalFlag("complete", "ignoreEndOfGeneration", request.ignoreEndOfGeneration) ?? false,
     printedTokens:
       printedTokens === undefined || printedTokens instanceof Set

@@ -21,12 +21,17 @@ import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
 import type { CompletionRequest, EngineStatistics, ModelEngine, WholeCompletion } from "./serving.js";
 import { EngineLoop } from "./engine-loop.js";
 import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
-import { Turnover } from "./turnover.js";
-import { WarmUp, type WarmUpOptions } from "./warm-up.js";
+import type { WarmUp, WarmUpOptions } from "./warm-up.js";
 
 /** A cache that grows holds no less: prompts that get longer would replace it at every turn. */
 const LEAST_GROWN_TOKENS = 1024;
 const IDLE_LOOK_MS = 5;
+/** How long a request is assumed to run before one has ended. */
+const FIRST_GUESS_MS = 2000;
+const SHORTEST_RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 60_000;
+/** How much the last request counts in the mean. */
+const WEIGHT = 0.1;
 
 export interface EngineParts {
   /** As requests and logs call the model. */
@@ -54,9 +59,9 @@ export class Engine implements ModelEngine, AsyncDisposable {
   readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
   readonly #lifetime = new Lifetime("the model");
   readonly #turnover: Turnover;
-  readonly #warmUp: WarmUp;
   readonly #ending = new AbortController();
   #chatTemplates: ChatTemplates | undefined;
+  #warmUp: WarmUp | undefined;
   #warming: Promise<void> | undefined;
   #dryBreakers: readonly (readonly number[])[] | undefined;
   #closing: Promise<void> | undefined;
@@ -88,13 +93,6 @@ export class Engine implements ModelEngine, AsyncDisposable {
     this.#loop = new EngineLoop(plan, this.#store, limits, () =>
       this.#turnover.retryAfterMs(this.#loop.statistics().queued),
     );
-    this.#warmUp = new WarmUp({
-      plan,
-      store: this.#store,
-      vocabularySize,
-      sequences: limits.sequences,
-      isBusy: () => this.#loop.isBusy,
-    });
   }
 
   get tokenizer(): Tokenizer {
@@ -162,7 +160,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
   }
 
   statistics(): EngineStatistics {
-    const { steps, done, milliseconds } = this.#warmUp.progress;
+    const { steps = 0, done = 0, milliseconds = 0 } = this.#warmUp?.progress ?? {};
     return {
       ...this.#loop.statistics(),
       ...this.#counts,
@@ -182,16 +180,25 @@ export class Engine implements ModelEngine, AsyncDisposable {
     this.#lifetime.end();
     this.#ending.abort();
     await this.#warming;
-    await this.#warmUp.ended;
+    await this.#warmUp?.ended;
     await this.#loop[Symbol.asyncDispose]();
   }
 
   async #prewarm(options: WarmUpOptions): Promise<void> {
     const { signal } = this.#ending;
+    // Only servers warm up; a program that generates need not load the code.
+    const { WarmUp } = await import("./warm-up.js");
     while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
       await pause(IDLE_LOOK_MS, undefined, { ref: false });
     if (signal.aborted) return;
     if (this.#store.canGrow) this.#store.grow({ blocks: this.#store.pool.maxBlocks, largest: 0 });
+    this.#warmUp = new WarmUp({
+      plan: this.#parts.plan,
+      store: this.#store,
+      vocabularySize: this.vocabularySize,
+      sequences: this.#limits.sequences,
+      isBusy: () => this.#loop.isBusy,
+    });
     await this.#warmUp.run(signal, options);
   }
 
@@ -245,5 +252,23 @@ export async function computeFirstToken<Owner extends AsyncDisposable & { readon
   } catch (error) {
     await owner[Symbol.asyncDispose]();
     throw error;
+  }
+}
+
+/** The mean running time of requests, and what follows for those that wait. */
+class Turnover {
+  readonly #sequences: number;
+  #meanMs = FIRST_GUESS_MS;
+
+  constructor(sequences: number) {
+    this.#sequences = sequences;
+  }
+
+  note(runningMs: number): void {
+    this.#meanMs += (runningMs - this.#meanMs) * WEIGHT;
+  }
+
+  retryAfterMs(queued: number): number {
+    return Math.min(LONGEST_RETRY_MS, Math.max(SHORTEST_RETRY_MS, (this.#meanMs * queued) / this.#sequences / 2));
   }
 }

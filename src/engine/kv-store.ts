@@ -65,9 +65,9 @@ export class KvStore implements Disposable {
     const generous =
       before === 0 ? blocks : Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(before * GROWTH)));
     let failure: unknown;
+    this.pool.reset(0);
     this.#kvCache?.[Symbol.dispose]();
     this.#kvCache = undefined;
-    this.pool.reset(0);
     for (const size of new Set([generous, largest, before])) {
       if (size === 0) continue;
       try {

@@ -2,8 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createModelShelf } from "./model-pool.js";
-import type { OwnedServedModel } from "./served-model.js";
+import { createModelShelf, type PooledModel } from "./model-pool.js";
 
 const PATH = fileURLToPath(import.meta.url);
 const IDLE_MS = 5;
@@ -12,9 +11,9 @@ const IDLE_MS = 5;
 function setUp() {
   let arrive!: () => void;
   let unloads = 0;
-  const loaded = new Promise<OwnedServedModel>((resolve) => {
-    const model = { name: "a", isLost: false, [Symbol.asyncDispose]: async () => void unloads++ };
-    arrive = () => resolve(model as unknown as OwnedServedModel);
+  const loaded = new Promise<PooledModel>((resolve) => {
+    const model = { engine: { name: "a" }, isLost: false, [Symbol.asyncDispose]: async () => void unloads++ };
+    arrive = () => resolve(model as unknown as PooledModel);
   });
   const pool = createModelShelf({ models: [{ name: "a", path: PATH }], load: () => loaded, idleTimeoutMs: IDLE_MS });
   return { pool, arrive, unloads: () => unloads };

@@ -8,6 +8,7 @@ import { FileError, RocmForgeError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
+import { MAX_DELAY_MS } from "./completion-request.js";
 import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
@@ -45,7 +46,6 @@ const OPTION_NAMES = [
   "onUnload",
 ] as const satisfies readonly (keyof ModelPoolOptions)[];
 const DEFAULT_SWAP_TIMEOUT_MS = 60_000;
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const MAX_MODELS = 10_000;
 /** The shortest time between two attempts to recover a failed model without a request for it. */
 const RECOVERY_MS = 5000;
@@ -86,10 +86,10 @@ class LoadedModels implements ModelPool {
   constructor(options: ModelPoolOptions) {
     refuseUnknownKeys("models", options, OPTION_NAMES);
     this.#load = options.load;
-    this.#idleTimeoutMs = optionalCount("models", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_TIMEOUT_MS);
+    this.#idleTimeoutMs = optionalCount("models", "idleTimeoutMs", options.idleTimeoutMs, 1, MAX_DELAY_MS);
     this.#maxLoaded = optionalCount("models", "maxLoaded", options.maxLoaded, 1, MAX_MODELS) ?? MAX_MODELS;
     this.#swapTimeoutMs =
-      optionalCount("models", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_TIMEOUT_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
+      optionalCount("models", "swapTimeoutMs", options.swapTimeoutMs, 0, MAX_DELAY_MS) ?? DEFAULT_SWAP_TIMEOUT_MS;
     this.#onUnload = options.onUnload ?? (() => {});
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name))

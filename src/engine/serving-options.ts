@@ -2,6 +2,7 @@
 
 import { optionalCount, optionalFlag, refuseUnknownKeys } from "../options.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
+import { MAX_DELAY_MS } from "./completion-request.js";
 
 /** As many as an ordinary server has busy clients; the steps of a backend may hold fewer. */
 export const DEFAULT_SEQUENCES = 64;
@@ -10,7 +11,6 @@ export const DEFAULT_QUEUED = 256;
 export const MAX_QUEUED = 1_000_000;
 /** A mask takes milliseconds: a constraint that takes this long is stuck. */
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** How a model serves many requests at once: sequences, queue, KV cache and limits. */
 export interface ServingOptions {
@@ -49,7 +49,7 @@ export function resolveServingOptions(options: ServingOptions): ResolvedServingO
     ...(kvCacheTokens === undefined ? {} : { kvCacheTokens }),
     sharesPrefixes: optionalFlag("serve", "sharesPrefixes", options.sharesPrefixes) ?? true,
     constraintTimeoutMs:
-      optionalCount("serve", "constraintTimeoutMs", options.constraintTimeoutMs, 1, MAX_TIMEOUT_MS) ??
+      optionalCount("serve", "constraintTimeoutMs", options.constraintTimeoutMs, 1, MAX_DELAY_MS) ??
       DEFAULT_CONSTRAINT_TIMEOUT_MS,
   };
 }

@@ -1,14 +1,14 @@
-// What `model.generate` can be asked for, and the check of it.
+// Options of `model.generate`: their check, and the request that they make.
 
 import { FORMAT_CHECKS, type FormatOptions } from "./response-format.js";
-import { optionalCount, textList } from "../options.js";
+import { MAX_DELAY_MS, MAX_PRIORITY, MAX_TOP_LOGPROBS } from "../engine/completion-request.js";
+import { resolveDryBreakers } from "../engine/dry-breakers.js";
+import type { CompletionRequest } from "../engine/serving.js";
+import { textList } from "../options.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
+import { Sampler } from "../sampler/sampler.js";
+import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { count, flag, type OptionCheck, type OptionChecks, signal, unchecked } from "./checked-options.js";
-
-/** The longest that timers wait. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
-const MAX_PRIORITY = 100;
-const MAX_TOP_LOGPROBS = 20;
 
 /** Options of one generation; the sampler's options stand beside those that end it. */
 export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">>, FormatOptions {
@@ -51,14 +51,53 @@ export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
   maxTokens: count(1, Number.MAX_SAFE_INTEGER),
   stop: (where, option, value) => textList(where, option, stopList(value)),
   signal,
-  timeoutMs: count(1, MAX_TIMEOUT_MS),
+  timeoutMs: count(1, MAX_DELAY_MS),
   ignoreEndOfGeneration: flag,
   parseSpecial: flag,
   topLogprobs: count(0, MAX_TOP_LOGPROBS),
-  priority: (where, option, value) => optionalCount(where, option, value, -MAX_PRIORITY, MAX_PRIORITY),
+  priority: count(-MAX_PRIORITY, MAX_PRIORITY),
 };
 
-/** One stop string or several. */
+/** The parts of a model that a request depends on. */
+export interface GeneratingModel {
+  readonly vocabularySize: number;
+  /** Throws if the file has no vocabulary. */
+  readonly tokenizer: Tokenizer;
+}
+
+/** A prompt and options that were checked, as the engine takes them. Throws if an option of the sampler is wrong. */
+export function completionRequest(
+  prompt: Int32Array,
+  options: GenerateOptions,
+  model: GeneratingModel,
+): CompletionRequest {
+  const { maxTokens, stop, signal: ending, timeoutMs, dryBreakers, parseSpecial: _, ...rest } = options;
+  const { ignoreEndOfGeneration = false, topLogprobs, priority, ...other } = rest;
+  const { schema: _schema, regex: _regex, grammar: _grammar, ...sampling } = other;
+  const stops = stopList(stop);
+  // Tokens can be continued without a vocabulary; only text needs one.
+  if (stops.length > 0) void model.tokenizer;
+  // Checks the options of the sampler, and draws the seed if none is given.
+  const { seed } = new Sampler(sampling, { vocabularySize: model.vocabularySize });
+  const breakers = dryBreakers !== undefined && (sampling.dryMultiplier ?? 0) > 0 ? dryBreakers : undefined;
+  return {
+    prompt,
+    stop: stops,
+    ignoreEndOfGeneration,
+    sampling: {
+      ...sampling,
+      ...(breakers === undefined ? {} : { dryBreakers: resolveDryBreakers(breakers, model.tokenizer) }),
+      seed,
+    },
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
+    ...(topLogprobs === undefined ? {} : { topLogprobs }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(ending === undefined ? {} : { signal: ending }),
+  };
+}
+
+/** One stop string or several; what is neither is left to the check. */
 export function stopList<Value>(stop: Value): Value extends readonly string[] ? Value : readonly string[] {
   return (typeof stop === "string" ? [stop] : (stop ?? [])) as never;
 }

@@ -9,11 +9,12 @@ import type { ModelOptions } from "../engine/open-plan.js";
 import type { EngineStatistics, TokenConstraint } from "../engine/serving.js";
 import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpOptions } from "../engine/warm-up.js";
+import { ContextError } from "../errors.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { Lifetime } from "../lifetime.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { refuseValue } from "../options.js";
+import { optionText, refuseValue } from "../options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { checkTokens } from "../plan/step-check.js";
 import { createTokenizer, type EncodeOptions, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
@@ -26,8 +27,8 @@ import { readSession, Session, type SessionOptions } from "./session.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import { PendingConstraint } from "./pending-constraint.js";
 import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
-import { GENERATE_CHECKS, type GenerateOptions } from "./generate-options.js";
-import { generateRequest, tooLong } from "./generate-request.js";
+import { completionRequest, GENERATE_CHECKS, type GenerateOptions } from "./generate-options.js";
+import { formatOf } from "./response-format.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
 import { modelName } from "./model-name.js";
@@ -60,6 +61,8 @@ export interface OpenOptions extends ModelOptions {
 export class Model implements AsyncDisposable {
   /** By default the name of its file, without `.gguf`. */
   readonly name: string;
+  /** The file it was opened from; the first part of a split one. */
+  readonly path: string;
   readonly plan: ExecutionPlan;
   /** Positions that prompt and generated text of one sequence may have together. */
   readonly contextTokens: number;
@@ -76,6 +79,7 @@ export class Model implements AsyncDisposable {
   private constructor(opening: Opening, name: string, options: Pick<OpenOptions, "concurrency" | "serving">) {
     const { loader, plan } = opening.opened;
     this.name = name;
+    this.path = loader.file.path;
     this.#loader = loader;
     this.#opening = opening;
     this.#options = options;
@@ -169,7 +173,12 @@ export class Model implements AsyncDisposable {
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
     const tokens = this.#promptTokens("generate", prompt, options.parseSpecial ?? true);
-    const { request, format } = generateRequest(this, tokens, options);
+    if (tokens.length === 0) refuseValue("generate", "prompt", "at least one token", "none");
+    if (tokens.length >= this.contextTokens)
+      throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
+    const request = completionRequest(tokens, options, this);
+    const { schema, regex, grammar } = options;
+    const format = formatOf("generate", { schema, regex, grammar });
     return new Generation((isCancelled) => {
       try {
         if (isCancelled) return this.engine.complete({ ...request, signal: AbortSignal.abort() });
@@ -311,4 +320,12 @@ export class Model implements AsyncDisposable {
     checkTokens(prompt, this.vocabularySize);
     return Int32Array.from(prompt);
   }
+}
+
+function tooLong(tokens: number, contextTokens: number, rest: string): ContextError {
+  return new ContextError(
+    "CONTEXT_OVERFLOW",
+    `[context] there are ${tokens} tokens and the context holds ${contextTokens}${rest} or open the model with a larger context (${optionText("contextTokens")})`,
+    { details: { tokens, contextTokens } },
+  );
 }

@@ -5,21 +5,31 @@ import type { ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpProgress } from "../engine/warm-up.js";
 import { checkOptions } from "../model/checked-options.js";
 import { LOAD_MODEL_CHECKS, type LoadModelOptions, openModel } from "../model/load-model.js";
+import { Model } from "../model/model.js";
 import { typedErrors } from "../model/typed-errors.js";
 import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "../options.js";
 import { explainedByBundle } from "../package-files.js";
 import { isPlainObject } from "../plain-object.js";
-import type { RunningServer, ServerSettings } from "./launch.js";
+import type { LaunchedModel, RunningServer, ServerSettings } from "./launch.js";
 
 export type { ModelListing } from "../engine/serving.js";
 export type { ServingOptions } from "../engine/serving-options.js";
 export type { WarmUpProgress } from "../engine/warm-up.js";
 export type { RunningServer, ServerSettings } from "./launch.js";
 
+/** A model file by the name that requests use. */
+export interface NamedModelFile {
+  readonly name: string;
+  readonly path: string;
+}
+
 /** Options of `serve`. */
 export interface ServeOptions extends ServerSettings {
-  /** By the names that requests use. The first is loaded at once, the others when a request asks for them. */
-  readonly models: readonly { readonly name: string; readonly path: string }[];
+  /**
+   * By the names that requests use: paths of files, of which the first is loaded at once and the others when a request asks
+   * for them, or open models, which stay yours to dispose after the server has stopped.
+   */
+  readonly models: readonly NamedModelFile[] | Readonly<Record<string, string | Model>>;
   /** How each of them is opened. */
   readonly model?: LoadModelOptions;
   /** How each of them serves many requests at once. */
@@ -43,7 +53,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (typeof options !== "object" || options === null)
       refuseValue("serve", "options", "an object with `models`", options);
     const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
-    requireModels(models);
+    const entries = modelEntries(models);
     checkOptions("serve.model", model, LOAD_MODEL_CHECKS);
     optionalSignal("serve", "signal", signal);
     const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
@@ -51,8 +61,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       refuseValue("serve", "onWarmUp", "a function", onWarmUp);
     const { launch } = await serverCode();
     return await launch({
-      models,
-      openModel: ({ name, path }) => openModel(path, model, { name, serving }),
+      models: entries.map(({ name, path }) => ({ name, path })),
+      openModel: async ({ name, path }) => {
+        const open = entries.find((entry) => entry.name === name)?.model;
+        return open === undefined ? await openModel(path, model, { name, serving }) : viewOf(open, name);
+      },
       idleTimeoutMs,
       warmUp: warmsUp,
       onWarmUp,
@@ -71,7 +84,25 @@ async function serverCode(): Promise<typeof import("./launch.js")> {
   }
 }
 
-function requireModels(models: unknown): void {
+interface ModelEntry extends NamedModelFile {
+  readonly model?: Model;
+}
+
+function modelEntries(models: unknown): readonly ModelEntry[] {
+  if (!isPlainObject(models)) {
+    requireModelFiles(models);
+    return models;
+  }
+  const entries = Object.entries(models);
+  if (entries.length === 0) refuseValue("serve", "models", "at least one model", "none");
+  return entries.map(([name, model]) => {
+    if (typeof model === "string" && model !== "") return { name, path: model };
+    if (model instanceof Model) return { name, path: model.path, model };
+    return refuseValue("serve", `models.${name}`, "a path or an open model", model);
+  });
+}
+
+function requireModelFiles(models: unknown): asserts models is readonly NamedModelFile[] {
   const expected = 'a list such as [{ name: "m", path: "model.gguf" }]';
   if (!Array.isArray(models) || models.length === 0)
     refuseValue("serve", "models", expected, Array.isArray(models) ? "an empty one" : models);
@@ -83,4 +114,31 @@ function requireModels(models: unknown): void {
       if (typeof model[key] !== "string" || model[key] === "")
         refuseValue("serve", `${where}.${key}`, "text", model[key]);
   }
+}
+
+/** A model of the caller's under another name: it shares the engine, and disposing it disposes nothing. */
+function viewOf(model: Model, name: string): LaunchedModel {
+  const { engine } = model;
+  return {
+    engine: {
+      name,
+      contextTokens: engine.contextTokens,
+      vocabularySize: engine.vocabularySize,
+      get tokenizer() {
+        return engine.tokenizer;
+      },
+      get chatTemplates() {
+        return engine.chatTemplates;
+      },
+      readHeader: () => engine.readHeader(),
+      complete: (request) => engine.complete(request),
+      embed: (tokens, signal) => engine.embed(tokens, signal),
+      statistics: () => engine.statistics(),
+    },
+    get isLost() {
+      return model.isLost;
+    },
+    warmUp: (options) => model.warmUp(options),
+    [Symbol.asyncDispose]: async () => {},
+  };
 }

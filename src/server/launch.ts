@@ -4,11 +4,10 @@
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
-import { createModelShelf, type ShelfEntry } from "../engine/model-pool.js";
+import { createModelShelf, type PooledModel, type ShelfEntry } from "../engine/model-pool.js";
 import { computeFirstToken } from "../engine/engine.js";
 import type { ModelListing, ModelShelf } from "../engine/serving.js";
-import type { WarmUpProgress } from "../engine/warm-up.js";
-import type { Model } from "../model/model.js";
+import type { WarmUpOptions, WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
@@ -22,12 +21,17 @@ import { createServer, type Server } from "./server.js";
 /** The options of the HTTP server that are not made here. */
 export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
+/** A model as the server holds it: an open `Model`, or a view of one that the caller owns. */
+export interface LaunchedModel extends PooledModel {
+  warmUp(options?: WarmUpOptions): Promise<void>;
+}
+
 /** What to serve, and how. */
 export interface LaunchOptions {
   /** The models to serve: the first is loaded at once, the others with the first request for them. */
   readonly models: readonly ShelfEntry[];
   /** Opens a model file on the chosen backend. */
-  readonly openModel: (entry: ShelfEntry) => Promise<Model>;
+  readonly openModel: (entry: ShelfEntry) => Promise<LaunchedModel>;
   /** Idle time after which a model is unloaded; undefined keeps all loaded. */
   readonly idleTimeoutMs: number | undefined;
   /** Whether each model is warmed up once it is loaded. */
@@ -132,7 +136,7 @@ function becomeReady(readiness: Readiness, { server, pool }: Parts, name: string
 
 interface Parts {
   readonly server: Server;
-  readonly loads: Loads<Model>;
+  readonly loads: Loads<LaunchedModel>;
   readonly pool: ModelShelf;
   readonly threads: readonly AsyncDisposable[];
 }
@@ -146,7 +150,7 @@ async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: num
   await loads.settle(SETTLING_MS);
 }
 
-async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<Model> {
+async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<LaunchedModel> {
   const model = await openModel(entry);
   if (signal.aborted) {
     await model[Symbol.asyncDispose]();

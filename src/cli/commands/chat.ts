@@ -1,7 +1,8 @@
 // `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
 
 import { ChatRenderer } from "../../chat/chat-renderer.js";
-import { loadModel, type Model } from "../../index.js";
+import { openModel } from "../../model/load-model.js";
+import type { Model } from "../../model/model.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
 import type { ChatConsole } from "../chat/console.js";
 import { PipedConsole } from "../chat/piped-console.js";
@@ -51,7 +52,7 @@ export const chat = defineCommand({
     using interrupt = new Interrupt();
     const waits = new Waits();
     const path = modelPath(values);
-    await using model = await openModel(values, path, waits);
+    await using model = await openChatModel(values, path, waits);
     await using renderer = new ChatRenderer({ threads: 1 });
     using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
     if (console.isInteractive)
@@ -92,9 +93,10 @@ class Waits {
   }
 }
 
-async function openModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
+async function openChatModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
-  return await loadModel(path, { ...loadOptions(values, waits), concurrency: 1 });
+  // A cache for the whole context from the start: one that grows forgets the turns before.
+  return await openModel(path, loadOptions(values, waits), { serving: { maxSequences: 1 } });
 }
 
 function openConsole(output: Output, signal: AbortSignal): ChatConsole {

@@ -1,7 +1,8 @@
 // `rocmforge generate`: continues a prompt, streaming the text to stdout; a summary line goes to stderr.
 
 import { channel } from "node:diagnostics_channel";
-import { type Generation, type GenerationResult, loadModel } from "../../index.js";
+import type { Generation, GenerationResult } from "../../model/generation.js";
+import { loadModel } from "../../model/load-model.js";
 import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";

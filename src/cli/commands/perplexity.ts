@@ -1,6 +1,7 @@
 // `rocmforge perplexity`: how well a model predicts a text, counted window by window as llama.cpp counts it.
 
-import { loadModel, type PerplexityProgress } from "../../index.js";
+import { loadModel } from "../../model/load-model.js";
+import type { PerplexityProgress } from "../../model/perplexity.js";
 import { defineCommand } from "../command.js";
 import { countOf } from "../format.js";
 import { Interrupt } from "../interrupt.js";

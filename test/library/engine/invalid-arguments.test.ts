@@ -29,6 +29,8 @@ describe("the library's functions", () => {
       /unknown option "contextToken"; did you mean "contextTokens"\?$/,
     ],
     [{ models: [{ name: "m", path: MODEL }], prot: 1 }, /unknown option "prot"; did you mean "port"\?$/],
+    [{ models: {} }, /^\[serve\] models: expected at least one model, found none$/],
+    [{ models: { m: 5 } }, /^\[serve\] models\.m: expected a path or an open model, found 5$/],
     [{ models: [{ name: "m", path: MODEL }], serving: null }, /expected an object, found null$/],
   ])("serve rejects %j", async (options, message) => {
     const error = await serve(options as never).then(

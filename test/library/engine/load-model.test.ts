@@ -5,12 +5,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { BackendMemory } from "../../../src/backends/contract.js";
 import { loadAddon } from "../../../src/backends/cpu/addon.js";
+import { backendNames } from "../../../src/backends/registry.js";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
 import { GpuError } from "../../../src/errors.js";
 import { arr, u32 } from "../../../src/gguf/entry.js";
 import { GgufFile } from "../../../src/gguf/file.js";
 import { type GgufWriterTensor, writeGguf } from "../../../src/gguf/writer.js";
-import { loadModel, loadTokenizer } from "../../../src/index.js";
+import { type BackendName, loadModel, loadTokenizer } from "../../../src/index.js";
 import { Model, openPlan } from "../../../src/internals.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 
@@ -36,6 +37,11 @@ describe("loadModel", () => {
     [{ context: 5 }, "OPTION_UNKNOWN"],
   ])("rejects the options %j with %s", async (options, code) => {
     await expect(loadModel(MODEL, options as object)).rejects.toMatchObject({ code });
+  });
+
+  it("has the names of all backends in its type", () => {
+    const names: Record<BackendName, true> = { auto: true, cpu: true, cuda: true, hip: true, reference: true };
+    expect(Object.keys(names).toSorted()).toEqual(["auto", ...backendNames()].toSorted());
   });
 
   const addon = loadAddon();

@@ -5,7 +5,16 @@ import { describe, expect, it } from "vitest";
 import { Model } from "../../../src/internals.js";
 import { openEmulated } from "../../gpu/emulated-hip.js";
 import { describeEmulator } from "../../gpu/emulator/build.js";
-import { compare, EMBEDDED, openOn, REQUESTS, SMALL, writeAlone, type Writing, writeTogether } from "./batched-texts.js";
+import {
+  compare,
+  EMBEDDED,
+  openOn,
+  REQUESTS,
+  SMALL,
+  writeAlone,
+  type Writing,
+  writeTogether,
+} from "./batched-texts.js";
 
 describe.each([
   { backend: "cpu", path: EMBEDDED, maxTokens: 24 },
