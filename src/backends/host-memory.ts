@@ -12,7 +12,7 @@ export function hostMemory(): BackendMemory {
   return { totalBytes, availableBytes: Math.max(0, Math.min(freemem(), totalBytes - process.memoryUsage.rss())) };
 }
 
-export function supportsKvCache({ type, keyWidth, valueWidth }: KvCacheOptions): Support {
+export function supportsHostKvCache({ type, keyWidth, valueWidth }: KvCacheOptions): Support {
   if (type !== "q8_0" || (keyWidth % Q8_BLOCK === 0 && valueWidth % Q8_BLOCK === 0)) return true;
   return { reason: `q8_0 needs head widths in multiples of ${Q8_BLOCK}, and these are ${keyWidth} and ${valueWidth}` };
 }

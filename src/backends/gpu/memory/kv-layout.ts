@@ -100,7 +100,14 @@ export function kvDefines(
   return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
 }
 
-export function supportsKvCache({ type, keyWidth, valueWidth, kvHeads, blocks, blockTokens }: KvCacheOptions): Support {
+export function supportsGpuKvCache({
+  type,
+  keyWidth,
+  valueWidth,
+  kvHeads,
+  blocks,
+  blockTokens,
+}: KvCacheOptions): Support {
   if (type === "q8_0" && (keyWidth % SCALE_COLUMNS !== 0 || valueWidth % SCALE_COLUMNS !== 0)) {
     return {
       reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}`,
@@ -124,7 +131,9 @@ export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: Atte
 
 export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
   if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
-  return { reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated` };
+  return {
+    reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated`,
+  };
 }
 
 type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
