@@ -6,7 +6,7 @@
 
 struct ReadAllArguments {
   const u8* source;
-  u32* negative_infinity;
+  u32* never;
   u64 size_bytes;
   int blocks;
 };
@@ -28,5 +28,5 @@ KERNEL(read_all, ReadAllArguments, kThreads) {
     for (int i = 0; i < kAhead; i++) mixed ^= words[i].x ^ words[i].y ^ words[i].z ^ words[i].w;
   }
   // The buffer is filled with one byte, an even number of words of which leave nothing; no compiler knows that.
-  if (mixed == 0x5eed5eedu) *a.negative_infinity = mixed;
+  if (mixed == 0x5eed5eedu) *a.never = mixed;
 }

@@ -33,15 +33,15 @@ interface WaitingStep {
 }
 type Work = () => void;
 
-/** The order of steps and copies over one cache. Where nothing is under way, nothing waits. */
+/** The order of steps and copies over one cache. If nothing is running, nothing waits. */
 export class CacheOrder {
   #steps = 0;
   /** In the order of asking; the first of them is work that waits for steps. */
   readonly #waiting: (WaitingStep | Work)[] = [];
-  /** Of a copy that had to wait: whoever asked is gone, and the cache does not hold what later steps believe. */
+  /** The failure of a copy that had to wait: its caller has returned, and later steps would read a wrong cache. */
   #failure: { readonly error: unknown } | undefined;
 
-  /** Undefined where the step may begin at once. It leaves in any case, a refused one too. */
+  /** Enters a step; undefined if it may begin at once. `leave` follows in any case, also after a refusal. */
   enter(): Promise<void> | undefined {
     if (this.#waiting.length > 0) return new Promise((begin, fail) => this.#waiting.push({ begin, fail }));
     this.#steps++;
@@ -53,20 +53,20 @@ export class CacheOrder {
     while (this.#waiting.length > 0 && this.#advance(this.#waiting[0])) this.#waiting.shift();
   }
 
-  /** Throws what the copy throws, where it need not wait. */
+  /** Runs a copy when no step is running. Throws what the copy throws if it does not have to wait. */
   copy(work: Work): void {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (this.#steps === 0) work();
     else this.#waiting.push(() => this.#copyLate(work));
   }
 
-  /** At once or in its turn: for giving the cache's memory back. It does not throw. */
+  /** Runs work that must not throw when no step is running: for freeing the cache's memory. */
   alone(work: Work): void {
     if (this.#steps === 0) work();
     else this.#waiting.push(work);
   }
 
-  /** False for work whose turn has not come. */
+  /** Begins the first in the queue; false if it has to wait for steps. */
   #advance(first: WaitingStep | Work): boolean {
     if (typeof first === "function") {
       if (this.#steps > 0) return false;

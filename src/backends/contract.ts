@@ -1,6 +1,6 @@
 // What a backend is: it takes tensors in, compiles a Program once, and runs steps of it over a paged KV cache.
 // The step is the one contract between plans and serving. Everything here is checked before a backend sees it
-// (plan/step-check.ts), and a native backend checks again at its own border.
+// (plan/step-check.ts), and a native backend checks again in its bindings.
 
 import type { StepSize } from "../graph/memory-plan.js";
 import type { Operation } from "../graph/operation.js";
@@ -20,7 +20,7 @@ export interface TensorSource {
   readonly descriptor: TensorDescriptor;
   /** Fills `target` with the tensor's bytes from `byteOffset` on; fails when the file has shrunk. */
   read(target: Uint8Array, byteOffset: number): Promise<void>;
-  /** Where the bytes are in the file's mapping, for code that computes straight from it; undefined where not mapped. */
+  /** Where the bytes are in the file's mapping, for code that computes straight from it; undefined if the file is not mapped. */
   mappedLocation(): MappedLocation | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface OutputRequest {
   readonly allowMask?: Uint32Array;
 }
 
-/** The arrays are the backend's until the step has settled: whoever packs them in place waits for that. */
+/** One step. Its arrays belong to the backend until the step has settled and must not change before. */
 export interface StepInput {
   /** Tokens of all sequences, one after the other. */
   readonly tokens: Int32Array;
@@ -95,17 +95,17 @@ export type OutputRow =
     }
   | { readonly kind: "logits"; readonly logits: Float32Array; readonly logSum: number }
   | { readonly kind: "hidden"; readonly values: Float32Array }
-  /** This row's sequence has come to NaN or infinity, first at `column`; the other rows are as good as ever. */
+  /** This row's sequence has produced NaN or infinity, first at `column`; other rows are not affected. */
   | { readonly kind: "not-finite"; readonly column: number };
 
-/** The largest step a program will be asked for, so that a device can set everything aside when it compiles. */
+/** The largest step that a program will run, so that a device can allocate memory when it compiles. */
 export interface ProgramLimits {
   readonly maxTokens: number;
   readonly maxOutputs: number;
   readonly contextTokens: number;
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
-  /** The driver has the last word on whether the model fits, and not an estimate made before. */
+  /** Skips the estimate of whether the model fits; the driver reports if it does not. */
   readonly ignoreMemoryCheck?: boolean;
 }
 
@@ -114,18 +114,18 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A kind of step, by what decides which kernels, library plans and graphs it takes. */
+/** A kind of step, by what decides which kernels, BLAS plans and graphs it needs. */
 export interface StepShape {
-  /** Sequences that bring one token each, whose output is wanted. */
+  /** Decoding sequences: one token each, with an output. */
   readonly decoding: number;
-  /** Tokens of one more sequence, from its first on; the output of the last one is wanted. None where this is 0. */
+  /** Prefill tokens of one more sequence, from its first on, with an output for the last; 0: no such sequence. */
   readonly prompt: number;
   /** Positions that the longest of the decoding sequences has after the step. */
   readonly longest: number;
 }
 
 export interface WarmUpStep extends StepShape {
-  /** Whether a step of this shape is to be run once it is prepared, or only what it leaves to a library (`rehearse`). */
+  /** Whether a step of this shape is run once it is prepared, or only its BLAS matmuls (`rehearse`). */
   readonly runs: boolean;
   /** Its first run takes some milliseconds longer than later ones, once it is prepared, so that readiness does not depend on it. */
   readonly deferred: boolean;
@@ -134,7 +134,7 @@ export interface WarmUpStep extends StepShape {
 export interface CompiledProgram extends Disposable {
   /** Device memory that a step of this size takes besides weights and cache. */
   scratchBytes(size: StepSize): number;
-  /** Makes ready what a step of so many tokens of one sequence takes beside weights, for those who know that it will come. */
+  /** Prepares what the prefill of `tokens` tokens needs beside weights, for callers that know their prompt. */
   prepare?(tokens: number): void;
   /**
    * Steps to warm up, the likeliest first, for batches of up to this many sequences: those whose first run takes longer than
@@ -142,11 +142,11 @@ export interface CompiledProgram extends Disposable {
    */
   warmUpSteps?(sequences: number): readonly WarmUpStep[];
   /**
-   * Resolves when everything is compiled and loaded that a step of this shape takes; steps go on meanwhile. Never rejects:
-   * what cannot be made ready is reported by the step that needs it.
+   * Resolves when everything that a step of this shape needs is compiled and loaded; steps run meanwhile. Never rejects:
+   * failures are reported by the step that needs it.
    */
   prepareWarmUp?(shape: StepShape): Promise<void>;
-  /** Between two steps: has a library choose how it computes steps of this shape, and load what it needs. Never rejects. */
+  /** Between two steps: has the BLAS library choose algorithms for steps of this shape and load them. Never rejects. */
   rehearse?(shape: StepShape): Promise<void>;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
@@ -162,7 +162,7 @@ export interface BackendMemory {
 
 export interface BackendDescription {
   readonly name: string;
-  /** One line for people: what computes, and how. */
+  /** One human-readable line: what computes, and how. */
   readonly summary: string;
   /** The instruction set or device architecture that its kernels were made for. */
   readonly isa?: string;
@@ -170,26 +170,26 @@ export interface BackendDescription {
   readonly threads?: number;
 }
 
-/** True, or the reason why not, for people. */
+/** True, or a human-readable reason why not. */
 export type Support = true | { readonly reason: string };
 
 export interface Backend extends AsyncDisposable {
   readonly description: BackendDescription;
-  /** The KV type used when nobody asks for another. */
+  /** The KV cache type that is used if the options name none. */
   readonly defaultKvCacheType: KvCacheType;
-  /** The most tokens one step may hold; longer prompts are cut into chunks. */
+  /** The most tokens of one step; longer prompts are split into prefill chunks. */
   readonly maxStepTokens: number;
-  /** The chunks that prompts are best cut into, where shorter ones than that are as fast and take less memory. */
+  /** The prefill chunk size to prefer, if smaller ones than `maxStepTokens` are as fast and take less memory. */
   readonly chunkTokens?: number;
   /** The most output rows one step may ask for. */
   readonly maxStepOutputs: number;
   /**
-   * Resolves when the device can be used, and rejects where it cannot. Until then plans can be made, and whatever else is
-   * asked blocks. Absent where a backend is there from the start.
+   * Resolves when the device can be used, and rejects if it cannot. Until then plans can be built, and other calls block.
+   * Absent if a backend is ready from the start.
    */
   ready?(): Promise<void>;
   memory(): BackendMemory;
-  /** Asked when a plan is built, with the weights the operation reads, so that nothing fails in mid-request. */
+  /** Whether the backend can compute an operation with these weights; asked when a plan is built, not during a request. */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
   /** Device bytes that `upload` of this tensor would take; `mapped` tells whether its file is. */
   residentBytes(descriptor: TensorDescriptor, mapped: boolean): number;
@@ -202,13 +202,13 @@ export interface Backend extends AsyncDisposable {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
-  /** What the device was seen to compute wrongly and does not do any more, for people; empty where all is well. */
+  /** Human-readable notes on what the device computed wrongly and is not used for any more; empty if there is none. */
   notices?(): readonly string[];
-  /** For benchmarks of backends that load something; undefined before a first step has ended. */
+  /** Times of the backend's start, for benchmarks; undefined before the first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }
 
-/** What a backend took before its first results were there; the parts overlap. Starts count from that of the process. */
+/** Times from a backend's start to its first results; the parts overlap. Starts count from that of the process. */
 export interface BackendLoadTimings {
   readonly driverStartMs: number;
   /** Until the device could be used. */
@@ -228,6 +228,6 @@ export interface BackendOptions {
   /** The most threads to use. */
   readonly threads?: number;
   readonly device?: string | number;
-  /** Each row's result depends on that row and its own sequence alone, to the bit; costs speed where prompts are read. */
+  /** Each row's result depends on that row and its own sequence alone, bit for bit; slower prefill. */
   readonly deterministic?: boolean;
 }

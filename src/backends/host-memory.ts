@@ -14,7 +14,7 @@ export function hostMemory(): BackendMemory {
 }
 
 /** Whether the reference backend can keep such a cache; its layers may differ. */
-export function supportsKvCache(options: KvCacheOptions): Support {
+export function supportsHostKvCache(options: KvCacheOptions): Support {
   if (options.type !== "q8_0") return true;
   const uneven = kvLayers(options).find(
     ({ keyWidth, valueWidth }) => (keyWidth % Q8_BLOCK) + (valueWidth % Q8_BLOCK) > 0,

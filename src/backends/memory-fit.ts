@@ -1,5 +1,5 @@
-// Whether a model fits into a device's memory and, where it does not, what would: a shorter context, a smaller type of
-// keys and values, or smaller weights. Pure arithmetic over what a backend says of sizes; told before anything is loaded.
+// Whether a model fits into a device's memory and, if not, what would: a shorter context, a smaller KV cache type, or
+// smaller weights. Pure arithmetic over sizes that a backend reports, done before anything is loaded.
 
 import { BackendError } from "../errors.js";
 import { optionText } from "../options.js";
@@ -10,7 +10,7 @@ export interface MemoryQuestion {
   readonly place: string;
   /** What the parts below may take together. */
   readonly availableBytes: number;
-  /** Of weights that are still to come. */
+  /** Bytes of weights that are not loaded yet. */
   readonly weightBytes: number;
   readonly weightElements: number;
   readonly scratchBytes: number;
@@ -19,19 +19,19 @@ export interface MemoryQuestion {
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
   kvCacheBytes(tokens: number, type: KvCacheType): number;
-  /** Whether the backend could keep this model's keys and values so. */
+  /** Whether the backend supports this type for this model's keys and values. */
   supportsKvCacheType(type: KvCacheType): boolean;
 }
 
-/** What would fit; absent where nothing of the sort would. */
+/** What would fit; members are absent if nothing of their kind would. */
 export interface MemoryAdvice {
-  /** Of the type that was asked for. */
+  /** Tokens of a KV cache of the requested type. */
   readonly fittingTokens?: number;
-  /** A smaller one, with all positions that are wanted. */
+  /** A smaller KV cache type with which the whole context would fit. */
   readonly fittingKvCacheType?: KvCacheType;
-  /** Quantisation of the weights, with all positions that are wanted. */
+  /** A quantisation of the weights with which the whole context would fit. */
   readonly fittingWeightType?: string;
-  /** What the weights would then take, about. */
+  /** The approximate size of the weights in that quantisation. */
   readonly fittingWeightBytes?: number;
 }
 
@@ -57,7 +57,7 @@ export function refuseUnfit(question: MemoryQuestion): void {
   if (neededBytes(question) > question.availableBytes) throw unfitError(question);
 }
 
-/** For whoever has found out that it does not fit. */
+/** The error for a model that does not fit, with what would. */
 export function unfitError(question: MemoryQuestion): BackendError {
   const { place, availableBytes, weightBytes, scratchBytes, tokens, kvCacheType } = question;
   const kvBytes = question.kvCacheBytes(tokens, kvCacheType);

@@ -88,7 +88,7 @@ export async function detectDevices() {
 }
 
 /** A GPU driver with its devices, usable or not. */
-export type DriverReport = Awaited<ReturnType<typeof detectDevices>>[number];
+export type DeviceReport = Awaited<ReturnType<typeof detectDevices>>[number];
 
 /** Opens a backend by name, or the best one for `auto`, and waits until its device is ready. */
 export async function createBackend(name: string, options: BackendOptions = {}): Promise<Backend> {

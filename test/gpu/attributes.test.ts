@@ -6,7 +6,7 @@ import type { StepInput } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { visibleSplits } from "../../src/backends/gpu/memory/kv-layout.js";
 import { type LaunchSize, type LaunchSpec, type LaunchVariant } from "../../src/backends/gpu/lowering/launch.js";
-import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
+import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
@@ -57,7 +57,7 @@ function launchesOf(attributes: AttentionAttributes, size: LaunchSize): readonly
     kind: "hip",
     deterministic: false,
   });
-  return lower(context, { tokens: "small", outputs: "small", blas: false })
+  return lowerStep(context, { tokens: "small", outputs: "small", blas: false })
     .filter(isLaunch)
     .filter(({ file, grid }) => file.startsWith("attention/") && grid(size).every((blocks) => blocks > 0));
 }

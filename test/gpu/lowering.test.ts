@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { loadKernelSource } from "../../src/backends/gpu/kernels/kernel-source.js";
-import type { LaunchSize, LaunchSpec, Place } from "../../src/backends/gpu/lowering/launch.js";
+import type { LaunchSize, LaunchSpec, MemoryPlace } from "../../src/backends/gpu/lowering/launch.js";
 import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
-import { createContext, lower } from "../../src/backends/gpu/lowering/lowering.js";
+import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
@@ -14,7 +14,7 @@ import { fuse } from "../../src/graph/fusion.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { draftPlan } from "../../src/plan/plan-draft.js";
 
-type ScratchPlace = Exclude<Place, { readonly space: "weight" }>;
+type ScratchPlace = Exclude<MemoryPlace, { readonly space: "weight" }>;
 
 const MODELS = {
   quantised: "../../models/fable-10m-Q4_K_M.gguf",
@@ -48,7 +48,7 @@ function classOf({ tokens, outputs }: LaunchSize, blas: boolean): LoweringSize {
 
 /** What a step of this size launches, in order. */
 function launched(context: LoweringContext, size: LaunchSize, blas = false): readonly string[] {
-  return lower(context, classOf(size, blas))
+  return lowerStep(context, classOf(size, blas))
     .filter((item) => !isLaunch(item) || item.grid(size).every((blocks) => blocks > 0))
     .map(({ label }) => label);
 }
@@ -109,7 +109,7 @@ describe("a step", () => {
     for (const model of ["quantised", "plain"] as const) {
       const context = await contextOf(model);
       const size = { ...sizeOf(8, 8, 100), longestRun: 1 };
-      const joined = lower(context.holding(size), classOf(size, false))
+      const joined = lowerStep(context.holding(size), classOf(size, false))
         .filter(isLaunch)
         .filter(({ file }) => file === "attention/decode");
       expect(joined.length).toBe(context.options.fused.program.kv.layers);
@@ -168,7 +168,7 @@ describe.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("launches of %s we
     const context = await contextOf(model);
     for (const size of SIZES) {
       for (const library of [false, true]) {
-        for (const launch of lower(context.holding(size), classOf(size, library)).filter(isLaunch))
+        for (const launch of lowerStep(context.holding(size), classOf(size, library)).filter(isLaunch))
           expectWholeArgument(launch, size);
       }
     }
@@ -178,9 +178,9 @@ describe.each(Object.keys(MODELS) as (keyof typeof MODELS)[])("launches of %s we
     const context = await contextOf(model);
     for (const size of SIZES) {
       const own = context.holding(size);
-      for (const item of lower(own, classOf(size, true))) {
+      for (const item of lowerStep(own, classOf(size, true))) {
         const places = isLaunch(item)
-          ? Object.values(item.arguments).filter((value): value is Place => typeof value === "object")
+          ? Object.values(item.arguments).filter((value): value is MemoryPlace => typeof value === "object")
           : [item.weights, item.inputs, item.out];
         for (const place of places) expect(isInside(own, place), `${item.label}, ${place.space}`).toBe(true);
       }
@@ -197,7 +197,7 @@ function expectWholeArgument(launch: LaunchSpec, size: LaunchSize): void {
   }
 }
 
-function isInside({ regions, step, constants, options }: LoweringContext, place: Place): boolean {
+function isInside({ regions, step, constants, options }: LoweringContext, place: MemoryPlace): boolean {
   switch (place.space) {
     case "weight":
       return place.weight < options.weights.length;

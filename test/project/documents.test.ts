@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { Backend, KvCacheOptions, KvCacheType, Support } from "../../src/backends/contract.js";
 import { CpuBackend } from "../../src/backends/cpu/backend.js";
-import { supportsKvCache } from "../../src/backends/gpu/memory/kv-layout.js";
+import { supportsGpuKvCache } from "../../src/backends/gpu/memory/kv-layout.js";
 import { supportsOperation } from "../../src/backends/gpu/lowering/operation-support.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
@@ -130,7 +130,7 @@ describe("docs/support.md", () => {
         type,
         yesOrNo(reference.supportsKvCache(options)),
         yesOrNo(CpuBackend.prototype.supportsKvCache(options)),
-        yesOrNo(supportsKvCache(options)),
+        yesOrNo(supportsGpuKvCache(options)),
       ];
     });
     expect(tableUnder("docs/support.md", "The KV cache")).toEqual(answers);

@@ -20,7 +20,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { hostMemory, supportsKvCache, supportsUniformKvCache } from "../host-memory.js";
+import { hostMemory, supportsHostKvCache, supportsUniformKvCache } from "../host-memory.js";
 import { unavailableError } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -82,7 +82,7 @@ export class CpuBackend implements Backend {
 
   supportsKvCache(options: KvCacheOptions): Support {
     const uniform = supportsUniformKvCache(options);
-    return uniform === true ? supportsKvCache(options) : uniform;
+    return uniform === true ? supportsHostKvCache(options) : uniform;
   }
 
   kvCacheBytes(options: KvCacheOptions): number {
@@ -113,7 +113,7 @@ export class CpuBackend implements Backend {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
+export function createCpuBackend({ threads, device, deterministic }: BackendOptions): Backend {
   if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
   const loaded = loadAddon();
   if ("reason" in loaded) throw unavailableError("cpu", loaded);

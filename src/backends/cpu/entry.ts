@@ -11,7 +11,7 @@ export const cpuEntry: BackendEntry = {
     return "reason" in loaded ? { ...loaded, expected: false } : undefined;
   },
   async open(options) {
-    return (await this.unavailableReason()) ?? (await import("./backend.js")).createBackend(options);
+    return (await this.unavailableReason()) ?? (await import("./backend.js")).createCpuBackend(options);
   },
   unavailableError: (found) => unavailableError("cpu", found),
   diagnostics: async () => (await import("./diagnostics.js")).cpuDiagnostics(),

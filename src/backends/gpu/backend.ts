@@ -29,7 +29,7 @@ import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/sh
 import { driverStartMs } from "./drivers/early-start.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
-import { kvLayout, supportsKvCache } from "./memory/kv-layout.js";
+import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
 import { createContext } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-support.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
@@ -133,7 +133,7 @@ export class GpuBackend implements Backend {
   }
 
   supportsKvCache(options: KvCacheOptions): Support {
-    return supportsKvCache(options);
+    return supportsGpuKvCache(options);
   }
 
   kvCacheBytes(options: KvCacheOptions): number {

@@ -6,7 +6,7 @@ import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/dr
 import { detectCuda } from "./drivers/cuda/detect.js";
 
 /** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
-export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+export function createCudaBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
   const found = detectCuda();
   return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
 }

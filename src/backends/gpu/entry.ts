@@ -3,6 +3,7 @@
 
 import { optionText } from "../../options.js";
 import { BUNDLER_ADVICE, isBundled } from "../../package-files.js";
+import type { Backend, BackendOptions } from "../contract.js";
 import type { BackendEntry } from "../entry.js";
 import { isUnavailable, type UnavailableBackend } from "../unavailable.js";
 import type { DriverKind } from "./drivers/shared/driver.js";
@@ -20,7 +21,7 @@ export function gpuEntry(kind: DriverKind): BackendEntry {
       return (await startAndLoad(kind)) ?? (await import("./diagnostics.js")).unavailableDriver(kind);
     },
     async open(options) {
-      return (await startAndLoad(kind)) ?? (await loadBackend(kind)).createBackend(options);
+      return (await startAndLoad(kind)) ?? (await loadBackend(kind))(options);
     },
     unavailableError: (found) => unavailableDriverError(kind, found),
     diagnostics: async () => (await import("./diagnostics.js")).driverDiagnostics(kind),
@@ -41,7 +42,7 @@ async function startAndLoad(kind: DriverKind): Promise<UnavailableBackend | unde
   if (absent !== undefined) return absent;
   const early = await importWithKoffi(() => import("./drivers/early-start.js"));
   if (isUnavailable(early)) return early;
-  const started = early.startDriver(kind);
+  const started = early.startDriverEarly(kind);
   await Promise.all([started, loadBackend(kind).catch(() => {})]);
   return undefined;
 }
@@ -49,11 +50,12 @@ async function startAndLoad(kind: DriverKind): Promise<UnavailableBackend | unde
 async function startDriver(kind: DriverKind): Promise<boolean> {
   if (absentDriver(kind) !== undefined) return false;
   const early = await importWithKoffi(() => import("./drivers/early-start.js"));
-  return !isUnavailable(early) && early.startDriver(kind) !== undefined;
+  return !isUnavailable(early) && early.startDriverEarly(kind) !== undefined;
 }
 
-function loadBackend(kind: DriverKind) {
-  return kind === "hip" ? import("./hip-backend.js") : import("./cuda-backend.js");
+async function loadBackend(kind: DriverKind): Promise<(options: BackendOptions) => Backend | UnavailableBackend> {
+  if (kind === "hip") return (await import("./hip-backend.js")).createHipBackend;
+  return (await import("./cuda-backend.js")).createCudaBackend;
 }
 
 /** Drivers are called through Koffi, which has no binary for some platforms. */

@@ -6,7 +6,7 @@ import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/dr
 import { detectHip } from "./drivers/hip/detect.js";
 
 /** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
-export function createBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+export function createHipBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
   const found = detectHip();
   return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });
 }

@@ -16,7 +16,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { hostMemory, supportsKvCache } from "../host-memory.js";
+import { hostMemory, supportsHostKvCache } from "../host-memory.js";
 import { ACTIVATIONS, type ActivationTable } from "./activations.js";
 import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
@@ -62,7 +62,7 @@ export class ReferenceBackend implements Backend {
   }
 
   supportsKvCache(options: KvCacheOptions): Support {
-    return supportsKvCache(options);
+    return supportsHostKvCache(options);
   }
 
   kvCacheBytes(options: KvCacheOptions): number {
@@ -81,7 +81,7 @@ export class ReferenceBackend implements Backend {
 }
 
 /** `threads` is the most the backend may use; this one uses one, and is always deterministic. */
-export function createBackend({ threads, device, deterministic }: BackendOptions): Backend {
+export function createReferenceBackend({ threads, device, deterministic }: BackendOptions): Backend {
   optionalCount("reference", "threads", threads, 1, Number.MAX_SAFE_INTEGER);
   optionalFlag("reference", "deterministic", deterministic);
   if (device !== undefined) refuseValue("reference", "device", "none, because this backend has no devices", device);

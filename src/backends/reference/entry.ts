@@ -6,6 +6,6 @@ import { unavailableError } from "../unavailable.js";
 export const referenceEntry: BackendEntry = {
   takesThreads: true,
   unavailableReason: async () => undefined,
-  open: async (options) => (await import("./backend.js")).createBackend(options),
+  open: async (options) => (await import("./backend.js")).createReferenceBackend(options),
   unavailableError: (found) => unavailableError("reference", found),
 };

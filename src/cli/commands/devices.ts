@@ -1,7 +1,7 @@
 // `rocmforge devices`: the GPUs with driver and compiler, which one would be used, and for each that cannot be used the
 // reason and the remedy. The status is 0 even if there is no GPU: the question was answered.
 
-import { type DriverReport, detectDevices } from "../../backends/registry.js";
+import { type DeviceReport, detectDevices } from "../../backends/registry.js";
 import { defineCommand } from "../command.js";
 import { formatBytes, formatTable, printable } from "../format.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
@@ -31,14 +31,14 @@ export const devices = defineCommand({
   },
 });
 
-function inOurWords(report: DriverReport): DriverReport {
+function inOurWords(report: DeviceReport): DeviceReport {
   const { unavailable } = report;
   return unavailable === undefined
     ? report
     : { ...report, unavailable: { ...unavailable, remedy: inCommandLineWords(unavailable.remedy) } };
 }
 
-function describe({ backend, driver, compiler, devices: found, choice, unavailable }: DriverReport): string {
+function describe({ backend, driver, compiler, devices: found, choice, unavailable }: DeviceReport): string {
   const facts = [
     ...(driver === undefined ? [] : [["driver", `${driver.version} (${driver.library})`]]),
     ...(compiler === undefined ? [] : [["compiler", compiler]]),
@@ -62,7 +62,7 @@ function describeDevice({
   multiprocessors,
   waveSize,
   integrated,
-}: DriverReport["devices"][number]): string {
+}: DeviceReport["devices"][number]): string {
   const kind = integrated ? ", shares the host's memory" : "";
   return `${name}, ${architecture}, ${formatBytes(totalBytes)}, ${multiprocessors} multiprocessors, waves of ${waveSize}${kind}`;
 }

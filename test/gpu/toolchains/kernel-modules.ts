@@ -4,7 +4,7 @@
 
 import type { ProgramLimits } from "../../../src/backends/contract.js";
 import type { Defines } from "../../../src/backends/gpu/kernels/kernel-source.js";
-import { TILE_TOKENS, supportsKvCache } from "../../../src/backends/gpu/memory/kv-layout.js";
+import { TILE_TOKENS, supportsGpuKvCache } from "../../../src/backends/gpu/memory/kv-layout.js";
 import {
   isNeeded,
   type LaunchSize,
@@ -12,7 +12,7 @@ import {
   type LaunchVariant,
 } from "../../../src/backends/gpu/lowering/launch.js";
 import type { LoweringContext } from "../../../src/backends/gpu/lowering/context.js";
-import { createContext, lower } from "../../../src/backends/gpu/lowering/lowering.js";
+import { createContext, lowerStep } from "../../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../../src/backends/gpu/lowering/step-item.js";
 import { batchClass } from "../../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../../src/backends/gpu/lowering/step-bucket.js";
@@ -100,7 +100,7 @@ export function kernelModules(models: readonly RepresentativeModel[], target: Ta
     addUploads(list, model);
     for (const kvCacheType of KV_CACHE_TYPES) {
       if (
-        supportsKvCache({
+        supportsGpuKvCache({
           ...model.fused.program.kv,
           type: kvCacheType,
           blockTokens: BLOCK_TOKENS,
@@ -155,7 +155,7 @@ function addSteps(
       : [batchClass(size.tokens), batchClass(size.outputs)];
     for (const blas of tokens === "huge" ? [false, true] : [false]) {
       const key = `${tokens} ${outputs} ${blas}`;
-      const launches = lowered.get(key) ?? lower(context, { tokens, outputs, blas }).filter(isLaunch);
+      const launches = lowered.get(key) ?? lowerStep(context, { tokens, outputs, blas }).filter(isLaunch);
       lowered.set(key, launches);
       for (const launch of launches.filter((candidate) => isNeeded(candidate, size))) {
         list.add(launch.file, launch.variants[launch.choose?.(size) ?? 0], name);

@@ -18,9 +18,9 @@ const compiler = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** What the compiler complains of; empty where it takes the source. */
+/** The compiler's errors; empty if it accepts the source. */
 function complaints(name: string, source: string, defines: readonly string[]): string {
-  const path = folder.file(`${name}.cpp`);
+  const path = folder.file(`${name.replace("/", "-")}.cpp`);
   writeFileSync(path, source);
   const { status, stderr } = spawnSync(
     compiler ?? "",

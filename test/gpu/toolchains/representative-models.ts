@@ -1,6 +1,7 @@
 // Models whose kernels are compiled, as programs and descriptors without a byte of weights: published shapes in every mix of
-// types that files have, and every family with every type and with the odd shapes of test/conformance/models/random-cases.ts.
-// What the backend refuses is left out by its own word, so no list of types is kept here.
+// types that files have, every family with every type and with the odd shapes of test/conformance/models/random-cases.ts, and
+// a made-up one with every attribute that operations have. What the backend refuses is left out, so no list of types is kept
+// here.
 
 import { detectArchitecture } from "../../../src/architectures/registry.js";
 import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-support.js";
@@ -11,8 +12,8 @@ import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import type { HeaderPlan } from "../../../src/gguf/header-encoder.js";
 import { GraphBuilder } from "../../../src/graph/builder.js";
 import { type FusedProgram, fuse } from "../../../src/graph/fusion.js";
-import { weightsOf } from "../../../src/graph/operation.js";
-import { layoutByName } from "../../../src/quant/layout.js";
+import { type ValueId, weightsOf } from "../../../src/graph/operation.js";
+import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
 import { SHAPE_CASES, TYPE_CASES } from "../../conformance/models/random-cases.js";
 import { randomModel } from "../../conformance/models/random-model.js";
@@ -43,8 +44,69 @@ export function representativeModels(): readonly RepresentativeModel[] {
   });
   const typed = TYPE_CASES.map(({ name, spec }) => modelOf(name, randomModel({ ...spec, layers: 1 })));
   const shaped = SHAPE_CASES.map(({ name, spec }) => modelOf(name, randomModel(spec)));
-  const distinct = new Map([...published, ...typed, ...shaped].map((model) => [kernelsDependOn(model), model]));
+  const attributed = ATTRIBUTED_TYPES.map(attributedModel);
+  const distinct = new Map(
+    [...published, ...typed, ...shaped, ...attributed].map((model) => [kernelsDependOn(model), model]),
+  );
   return [...distinct.values()].filter(isSupported);
+}
+
+const ATTRIBUTED_TYPES: readonly SupportedTypeName[] = ["Q4_K", "F16"];
+const ATTRIBUTED_WIDTH = 1024;
+const ATTRIBUTED_HEADS = { layer: 0, heads: 8, kvHeads: 2, keyWidth: 256, valueWidth: 256, scale: 1 / 16 } as const;
+
+/** A layer with heads of 256, a window, soft-caps, sinks, GELU gating and a scaled embedding. */
+function attributedModel(type: SupportedTypeName): RepresentativeModel {
+  const { heads, kvHeads, keyWidth, valueWidth } = ATTRIBUTED_HEADS;
+  const width = ATTRIBUTED_WIDTH;
+  const matrices: Readonly<Record<string, readonly [inputs: number, outputs: number]>> = {
+    q: [width, heads * keyWidth],
+    k: [width, kvHeads * keyWidth],
+    v: [width, kvHeads * valueWidth],
+    o: [heads * valueWidth, width],
+    gate: [width, width],
+    up: [width, width],
+    output: [width, FEW_WORDS],
+  };
+  const descriptors = new Map(
+    [
+      { name: "table", type, shape: [width, FEW_WORDS] },
+      { name: "sinks", type: "F32" as const, shape: [heads] },
+      ...Object.entries(matrices).map(([name, shape]) => ({ name: `${name}.weight`, type, shape })),
+    ].map((tensor) => [tensor.name, descriptorOf(tensor)]),
+  );
+  const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: (name) => descriptors.has(name) });
+  const matmul = (input: ValueId, name: string, softCap?: number): ValueId =>
+    graph.matmul(input, name, {
+      inputs: matrices[name][0],
+      outputs: matrices[name][1],
+      ...(softCap === undefined ? {} : { softCap }),
+    });
+  const { hidden, logits } = graph.segment("layer", 0, () => {
+    const input = graph.embed("table", width, FEW_WORDS, { scale: 32 });
+    const [query, key, value] = ["q", "k", "v"].map((name) => matmul(input, name));
+    const rope = graph.ropeTable({
+      ratio: 0.9,
+      stretches: Array.from({ length: keyWidth / 2 }, () => 1),
+      magnitude: 1,
+    });
+    const rotation = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
+    const sinks = graph.optionalVector("sinks", heads);
+    const attended = graph.attention(
+      graph.rope(query, { heads, ...rotation }),
+      graph.rope(key, { heads: kvHeads, ...rotation }),
+      value,
+      { ...ATTRIBUTED_HEADS, window: 1024, softCap: 50, ...(sinks === undefined ? {} : { sinks }) },
+    );
+    const residual = graph.add(input, matmul(attended, "o"));
+    const gated = graph.glu(matmul(residual, "gate"), matmul(residual, "up"), "gelu");
+    const outputs = graph.selectRows(gated, "outputs");
+    return { hidden: outputs, logits: matmul(graph.selectRows(outputs, "scored"), "output", 30) };
+  });
+  const kv = { layers: 1, kvHeads, keyWidth, valueWidth };
+  const program = graph.finish({ kv, vocabularySize: FEW_WORDS, hidden, logits });
+  const weights = program.weights.flatMap(({ name }) => descriptors.get(name) ?? []);
+  return { name: `every attribute, ${type}`, fused: fuse(program), weights };
 }
 
 /** Models that differ in nothing else (their rope scaling, say) have the same kernels. */

@@ -17,7 +17,7 @@ import {
 import { AlgorithmChoices } from "./algorithm-choices.js";
 import { type ChoiceCalls, DIALECTS, libraryNames, type MatrixCalls, type MatrixDialect } from "./ffi.js";
 import {
-  type ChoiceParts,
+  type AlgorithmParts,
   failedBlasCall,
   type MatrixParts,
   MatrixPlans,
@@ -154,7 +154,7 @@ function start(
 function choiceParts(
   { what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect,
   library: NativeLibrary,
-): ChoiceParts | undefined {
+): AlgorithmParts | undefined {
   if (choicePrototypes === undefined) return undefined;
   const bound = bindCalls<ChoiceCalls>(library, choicePrototypes);
   if ("lacking" in bound) return undefined;

@@ -35,11 +35,11 @@ export interface MatrixParts {
   readonly workspaceBytes: number;
   readonly maxPlans: number;
   /** Absent if each shape gets a fresh choice. */
-  readonly shared?: ChoiceParts;
+  readonly shared?: AlgorithmParts;
 }
 
 /** Choices that shapes of nearly as many tokens share, and that a later process can take over. */
-export interface ChoiceParts {
+export interface AlgorithmParts {
   readonly calls: ChoiceCalls;
   readonly choices: AlgorithmChoices;
   readonly identity: readonly unknown[];
@@ -156,7 +156,7 @@ export class MatrixPlans {
 
   /** The algorithm as a choice for this matmul, or undefined if the BLAS library refuses it. */
   #checked(
-    { calls }: ChoiceParts,
+    { calls }: AlgorithmParts,
     algorithm: Uint8Array,
     { operation, weights, inputs, out }: Matmul,
   ): ArrayBuffer | undefined {

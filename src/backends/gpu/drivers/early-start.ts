@@ -51,7 +51,7 @@ export function driverStartMs(kind: DriverKind): number | undefined {
  * Starts a driver; undefined if there is none to start. The promise never rejects: errors appear when the driver is
  * used.
  */
-export function startDriver(kind: DriverKind): Promise<void> | undefined {
+export function startDriverEarly(kind: DriverKind): Promise<void> | undefined {
   if (absentDriver(kind) !== undefined) return undefined;
   const { variable, libraries, start } = STARTERS[kind];
   const named = process.env[variable] ?? "";

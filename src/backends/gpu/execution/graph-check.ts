@@ -13,7 +13,7 @@ import type { DeviceAddress, PinnedMemory } from "../drivers/shared/driver.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
 import { kvLayout } from "../memory/kv-layout.js";
 import type { LaunchSize } from "../lowering/launch.js";
-import type { LoweringContext, MatrixPlace } from "../lowering/context.js";
+import type { LoweringContext, ValuePlace } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
 import { planOutputs } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
@@ -187,7 +187,7 @@ export class GraphCheck {
     const { regions } = this.#trial.context;
     const { outputs, scored } = this.#steps;
     const { memory } = this.#session;
-    const addressOf = (place: MatrixPlace["place"]): DeviceAddress => {
+    const addressOf = (place: ValuePlace["place"]): DeviceAddress => {
       if (place.space === "weight") throw new TypeError("results lie in scratch memory");
       return memory.address(place);
     };

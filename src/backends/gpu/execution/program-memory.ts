@@ -5,7 +5,7 @@ import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { KvCacheOptions, KvCacheType } from "../../contract.js";
 import { refuseUnfit } from "../../memory-fit.js";
 import type { LoweringContext } from "../lowering/context.js";
-import { kvLayout, supportsKvCache } from "../memory/kv-layout.js";
+import { kvLayout, supportsGpuKvCache } from "../memory/kv-layout.js";
 import { batchClass } from "../lowering/matmul-selection.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { layoutOf } from "../memory/upload.js";
@@ -45,6 +45,6 @@ export function refuseUnfitProgram(
     blockTokens,
     kvCacheType,
     kvCacheBytes,
-    supportsKvCacheType: (type) => supportsKvCache(cacheOf(blockTokens, type)) === true,
+    supportsKvCacheType: (type) => supportsGpuKvCache(cacheOf(blockTokens, type)) === true,
   });
 }

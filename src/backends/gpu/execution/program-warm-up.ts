@@ -9,12 +9,12 @@ import type { LoweringContext } from "../lowering/context.js";
 import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
 import type { StepGraphs } from "./step-graphs.js";
 import type { StepMemory } from "./step-memory.js";
-import type { StepRunner } from "./step-plan.js";
+import type { LaunchRunner } from "./step-plan.js";
 import type { StepPlans } from "./step-plans.js";
 import { warmUpSteps } from "./warm-up-steps.js";
 
 /** Runs `work` between two steps; resolves when what it queued is through, or has failed. */
-type Alone = (work: (runner: StepRunner, memory: StepMemory) => void) => Promise<void>;
+type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<void>;
 
 export class ProgramWarmUp {
   readonly #context: LoweringContext;

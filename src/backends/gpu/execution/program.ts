@@ -18,8 +18,8 @@ import type {
 import { BoundWeights } from "./bound-weights.js";
 import type { StreamHandle } from "../drivers/shared/driver.js";
 import { KernelPrewarm } from "../kernels/prewarm.js";
-import { GpuKvCache, type KvLease } from "../memory/kv-cache.js";
-import type { LaunchSize, Place } from "../lowering/launch.js";
+import { GpuKvCache, type KvCacheHold } from "../memory/kv-cache.js";
+import type { LaunchSize, MemoryPlace } from "../lowering/launch.js";
 import { Lock } from "../drivers/shared/lock.js";
 import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import type { LoweringContext } from "../lowering/context.js";
@@ -31,7 +31,7 @@ import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import type { StepRunner } from "./step-plan.js";
+import type { LaunchRunner } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
@@ -147,7 +147,7 @@ export class GpuProgram implements CompiledProgram {
 
   async #step(
     step: StepInput,
-    lease: KvLease | undefined,
+    lease: KvCacheHold | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
     const { program } = this.#context.options.fused;
@@ -180,7 +180,7 @@ export class GpuProgram implements CompiledProgram {
   #withoutLibrary(
     reason: string,
     step: StepInput,
-    lease: KvLease | undefined,
+    lease: KvCacheHold | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
     this.#plans.giveUpBlas(reason);
@@ -192,7 +192,7 @@ export class GpuProgram implements CompiledProgram {
     step: StepInput,
     session: StepSession,
     outputs: OutputPlan,
-    lease: KvLease | undefined,
+    lease: KvCacheHold | undefined,
     signal: AbortSignal | undefined,
   ): boolean | Promise<boolean> {
     const { memory, stream } = session;
@@ -243,7 +243,7 @@ export class GpuProgram implements CompiledProgram {
    * As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails,
    * fails the step that needs it.
    */
-  async #alone(work: (runner: StepRunner, memory: StepMemory) => void): Promise<void> {
+  async #alone(work: (runner: LaunchRunner, memory: StepMemory) => void): Promise<void> {
     const turn = this.#lock.take();
     if (turn !== undefined) await turn;
     try {
@@ -266,7 +266,7 @@ export class GpuProgram implements CompiledProgram {
     if (this.#options.prewarm && !this.#lifetime.disposed) this.#plans.prepareRest(this.#prewarm);
   }
 
-  #begin(lease: KvLease | undefined): StepSession {
+  #begin(lease: KvCacheHold | undefined): StepSession {
     refuseUnfitProgram(
       this.#runtime,
       this.#context,
@@ -277,12 +277,12 @@ export class GpuProgram implements CompiledProgram {
     return new StepSession(this.#runtime, this.#context);
   }
 
-  #runner(stream: StreamHandle, memory: StepMemory): StepRunner {
+  #runner(stream: StreamHandle, memory: StepMemory): LaunchRunner {
     return {
       stream,
       blas: this.#plans.blas,
       check: this.#plans.check,
-      addressOf: (place: Place) =>
+      addressOf: (place: MemoryPlace) =>
         place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place),
       knows: (weights) => this.#bound.knows(weights),
       bring: (weights) => this.#bound.bring(weights, stream),
@@ -295,7 +295,7 @@ export class GpuProgram implements CompiledProgram {
     this.#plans.unbind();
   }
 
-  #lease(kvCache: KvCache | undefined): KvLease | undefined {
+  #lease(kvCache: KvCache | undefined): KvCacheHold | undefined {
     if (kvCache === undefined) return undefined;
     if (!(kvCache instanceof GpuKvCache) || kvCache.runtime !== this.#runtime) {
       throw new BackendError("BACKEND_STEP", "[gpu] the KV cache belongs to another backend");

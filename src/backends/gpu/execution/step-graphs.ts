@@ -11,7 +11,7 @@ import { GraphStore, MAX_GRAPH_LAUNCHES, type StepGraph } from "./graphs.js";
 import type { LoweringContext } from "../lowering/context.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { isSameSize } from "../lowering/step-bucket.js";
-import type { StepPlan, StepRunner } from "./step-plan.js";
+import type { StepPlan, LaunchRunner } from "./step-plan.js";
 import type { StepSession } from "./step-session.js";
 
 /** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
@@ -34,7 +34,7 @@ export interface GraphRequest {
   readonly plan: StepPlan;
   /** What is captured: the step's counts, rounded up. */
   readonly bucket: LaunchSize;
-  readonly runner: StepRunner;
+  readonly runner: LaunchRunner;
   readonly session: StepSession;
   readonly context: LoweringContext;
   readonly hasCache: boolean;

@@ -4,7 +4,7 @@
 
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
-import type { Place } from "../lowering/launch.js";
+import type { MemoryPlace } from "../lowering/launch.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
 import { maxResultWords } from "../lowering/output-rows.js";
@@ -91,7 +91,7 @@ export class StepMemory implements Disposable {
     this.#runtime.device.copyToDevice(this.#step.address, this.#staging.address, usedBytes, stream);
   }
 
-  address(place: Exclude<Place, { space: "weight" }>): DeviceAddress {
+  address(place: Exclude<MemoryPlace, { space: "weight" }>): DeviceAddress {
     return (this.#spaceOf(place.space).address + BigInt(place.byteOffset)) as DeviceAddress;
   }
 

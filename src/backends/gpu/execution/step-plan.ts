@@ -2,7 +2,7 @@
 // Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first
 // layers compute while later ones are still being read.
 
-import type { LaunchSize, Place } from "../lowering/launch.js";
+import type { LaunchSize, MemoryPlace } from "../lowering/launch.js";
 import { isNeeded, Launch } from "../lowering/launch.js";
 import { type ModuleRequest, moduleName } from "../kernels/kernel-store.js";
 import { type BlasSpec, isLaunch, type StepItem } from "../lowering/step-item.js";
@@ -30,9 +30,9 @@ class LibraryCall {
     return { rows, width, inputStride, outStride, tokens: size[tokens] };
   }
 
-  run(blas: BlasLibrary, size: LaunchSize, { addressOf, stream, check }: StepRunner): void {
+  run(blas: BlasLibrary, size: LaunchSize, { addressOf, stream, check }: LaunchRunner): void {
     const { weights, inputs, out } = this.spec;
-    const address = (place: Place): DeviceAddress => addressOf(place) as DeviceAddress;
+    const address = (place: MemoryPlace): DeviceAddress => addressOf(place) as DeviceAddress;
     const matmul = {
       ...this.shape(size),
       weights: address(weights),
@@ -48,12 +48,12 @@ class LibraryCall {
 type Item = Launch | LibraryCall;
 
 /** What running takes from the program. */
-export interface StepRunner {
+export interface LaunchRunner {
   readonly stream: StreamHandle;
   readonly blas: BlasLibrary | undefined;
   /** Checks of the BLAS library's matmuls; absent if they are not checked. */
   readonly check?: MatmulCheck | undefined;
-  addressOf(place: Place): bigint;
+  addressOf(place: MemoryPlace): bigint;
   /** Whether that is so already, and `bring` would have nothing to do. */
   knows(weights: readonly WeightId[]): boolean;
   /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
@@ -97,7 +97,7 @@ export class StepPlan {
   }
 
   /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
-  bindKnown(size: LaunchSize, runner: StepRunner): void {
+  bindKnown(size: LaunchSize, runner: LaunchRunner): void {
     for (const item of this.#items) {
       if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights))
         continue;
@@ -106,7 +106,7 @@ export class StepPlan {
   }
 
   /** Runs one library matmul of each shape, on whatever lies in its memory: nothing reads the results. */
-  rehearseBlas(size: LaunchSize, runner: StepRunner): void {
+  rehearseBlas(size: LaunchSize, runner: LaunchRunner): void {
     const shapes = new Set<string>();
     // Makes the device the thread's current one.
     this.#runtime.device.memory();
@@ -134,7 +134,7 @@ export class StepPlan {
   }
 
   /** Queues the whole step, waiting where weights are not there yet. After `load`. */
-  async run(size: LaunchSize, runner: StepRunner, signal: AbortSignal | undefined): Promise<void> {
+  async run(size: LaunchSize, runner: LaunchRunner, signal: AbortSignal | undefined): Promise<void> {
     let dependent = false;
     for (const item of this.#items) {
       if (item instanceof Launch ? !isNeeded(item.spec, size) : size[item.spec.tokens] === 0) continue;
@@ -154,7 +154,7 @@ export class StepPlan {
   /**
    * The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds.
    */
-  parts(size: LaunchSize, mostLaunches: number, runner: StepRunner): readonly (() => void)[] {
+  parts(size: LaunchSize, mostLaunches: number, runner: LaunchRunner): readonly (() => void)[] {
     const needed = this.#items.filter((item) =>
       item instanceof Launch ? isNeeded(item.spec, size) : size[item.spec.tokens] > 0,
     );
@@ -173,7 +173,7 @@ export class StepPlan {
   }
 
   /** Returns whether the next launch may start while this one drains: only after a kernel of ours, which lets it. */
-  #runItem(item: Item, size: LaunchSize, runner: StepRunner, dependent: boolean): boolean {
+  #runItem(item: Item, size: LaunchSize, runner: LaunchRunner, dependent: boolean): boolean {
     const { device } = this.#runtime;
     if (item instanceof Launch) {
       if (!item.isBound) item.bind((place) => runner.addressOf(place), size);

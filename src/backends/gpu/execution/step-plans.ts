@@ -10,14 +10,14 @@ import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import { MatmulCheck } from "../blas/matmul-check.js";
 import type { LoweringContext, LoweringSize } from "../lowering/context.js";
 import { isTiled } from "../lowering/attention.js";
-import { lower } from "../lowering/lowering.js";
+import { lowerStep } from "../lowering/lowering.js";
 import { batchClass } from "../lowering/matmul-selection.js";
 import type { ModuleRequest } from "../kernels/kernel-store.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { exactSize } from "../lowering/step-bucket.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import { StepPlan, type StepRunner } from "./step-plan.js";
+import { StepPlan, type LaunchRunner } from "./step-plan.js";
 
 export interface StepPlansOptions {
   readonly blas: boolean;
@@ -104,7 +104,7 @@ export class StepPlans implements Disposable {
   }
 
   /** Has the BLAS library choose algorithms for steps of this size and load their kernels; after `opening`. */
-  rehearseBlas(size: LaunchSize, runner: StepRunner, memory: StepMemory): void {
+  rehearseBlas(size: LaunchSize, runner: LaunchRunner, memory: StepMemory): void {
     if (this.blas === undefined) return;
     this.planFor(size, memory).plan.rehearseBlas(size, runner);
   }
@@ -204,7 +204,7 @@ export class StepPlans implements Disposable {
     const name = `${wanted.tokens} ${wanted.outputs} ${wanted.blas} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
     if (known !== undefined) return { name, plan: known, blas: wanted.blas };
-    const plan = new StepPlan(this.#runtime, lower(context, wanted));
+    const plan = new StepPlan(this.#runtime, lowerStep(context, wanted));
     this.#plans.set(name, plan);
     return { name, plan, blas: wanted.blas };
   }

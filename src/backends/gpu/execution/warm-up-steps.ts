@@ -8,7 +8,7 @@ import { choiceTokens } from "../blas/algorithm-choices.js";
 import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
-export interface WarmUpOptions {
+export interface WarmUpStepOptions {
   readonly maxTokens: number;
   readonly maxOutputs: number;
   readonly contextTokens: number;
@@ -39,7 +39,7 @@ const MIXED = [
 
 const RUN = { runs: true, deferred: false };
 
-export function warmUpSteps(options: WarmUpOptions): readonly WarmUpStep[] {
+export function warmUpSteps(options: WarmUpStepOptions): readonly WarmUpStep[] {
   const counts = decodingCounts(options);
   const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // A prompt is a sequence, too.
@@ -64,7 +64,7 @@ export function warmUpSteps(options: WarmUpOptions): readonly WarmUpStep[] {
 }
 
 /** Every count that graphs are rounded up to, and the largest batch. */
-function decodingCounts({ sequences, maxOutputs, maxTokens }: WarmUpOptions): readonly number[] {
+function decodingCounts({ sequences, maxOutputs, maxTokens }: WarmUpStepOptions): readonly number[] {
   const most = Math.min(sequences, maxOutputs, maxTokens);
   return [...GRAPH_COUNTS.filter((count) => count < most), most];
 }
@@ -77,7 +77,7 @@ function decodingAt(longest: number, counts: readonly number[], deferred: boolea
  * At depths of two splits, four and so on, up to the context: attention takes other ways there, and each has graphs of its
  * own. The kernels are what takes long; a graph is captured in about 5 ms.
  */
-function deeper({ contextTokens }: WarmUpOptions, counts: readonly number[]): readonly WarmUpStep[] {
+function deeper({ contextTokens }: WarmUpStepOptions, counts: readonly number[]): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let splits = 2; splits < 2 * splitsOf(contextTokens); splits *= 2) {
     steps.push(...decodingAt(Math.min(contextTokens, splits * SPLIT_POSITIONS), counts, true));
@@ -86,7 +86,7 @@ function deeper({ contextTokens }: WarmUpOptions, counts: readonly number[]): re
 }
 
 /** The BLAS library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
-function blasShapes({ blas, maxTokens }: WarmUpOptions): readonly WarmUpStep[] {
+function blasShapes({ blas, maxTokens }: WarmUpStepOptions): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let tokens = MIN_BLAS_BATCH; blas && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
     steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false, deferred: false });
@@ -97,7 +97,7 @@ function blasShapes({ blas, maxTokens }: WarmUpOptions): readonly WarmUpStep[] {
 
 function isPossible(
   { decoding, prompt, longest }: WarmUpStep,
-  { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpOptions,
+  { sequences, maxTokens, maxOutputs, contextTokens }: WarmUpStepOptions,
 ): boolean {
   const outputs = decoding + (prompt > 0 ? 1 : 0);
   return (

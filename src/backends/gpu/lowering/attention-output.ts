@@ -1,7 +1,7 @@
 // Where attention writes its result, and in which form: the defines and arguments of kernels/attention/output.h.
 
-import type { LaunchSpec, Place } from "./launch.js";
-import type { MatrixPlace } from "./context.js";
+import type { LaunchSpec, MemoryPlace } from "./launch.js";
+import type { ValuePlace } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { shifted } from "./scratch.js";
@@ -15,10 +15,10 @@ export interface Written {
   from(token: number): LaunchSpec["arguments"];
 }
 
-export function writtenOutput(out: MatrixPlace, handed: MatmulInput | undefined): Written {
+export function writtenOutput(out: ValuePlace, handed: MatmulInput | undefined): Written {
   const none = { out: 0, quantized: 0, scales: 0, sums: 0, halves: 0, row_scales: 0, out_stride: 0, half_stride: 0 };
   const { width } = out;
-  const at = (place: Place, bytes: number): Place => shifted(place, bytes);
+  const at = (place: MemoryPlace, bytes: number): MemoryPlace => shifted(place, bytes);
   switch (handed?.form) {
     case "quantized": {
       const from = (token: number): LaunchSpec["arguments"] => ({

@@ -4,7 +4,7 @@
 import type { Activation } from "../../../graph/operation.js";
 import { softCapDefines } from "./attributes.js";
 import type { LaunchSpec } from "./launch.js";
-import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
+import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import { type Matmul, matmulDefines } from "./matmul.js";
 import { heldQuads, rowGrid } from "./rows.js";
@@ -18,7 +18,7 @@ const F16_TYPE = 1;
 type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
 /** The matmul itself into `out`, without its epilogue. */
-function multiply(context: LoweringContext, input: HalfInput, matmul: Matmul, out: MatrixPlace): readonly StepItem[] {
+function multiply(context: LoweringContext, input: HalfInput, matmul: Matmul, out: ValuePlace): readonly StepItem[] {
   const { unpacked } = context.regions.blas;
   const { type, width, outputs, weight } = matmul;
   const isUnpacked = type === F16_TYPE && typeof weight === "object";
@@ -82,7 +82,7 @@ export function blasMatmul(context: LoweringContext, input: MatmulInput, matmul:
 export interface GatedMatmuls {
   readonly activation: Activation;
   readonly matmuls: readonly Matmul[];
-  readonly out: MatrixPlace;
+  readonly out: ValuePlace;
 }
 
 /** Gate and up, of one soft-cap, into memory of their own, then activation(gate) × up as `wanted`, or as f32 rows. */

@@ -6,14 +6,14 @@ import type { RowSymbol, Value } from "../../../graph/program.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { ProgramLimits } from "../../contract.js";
 import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
-import type { LaunchSize, Place } from "./launch.js";
+import type { LaunchSize, MemoryPlace } from "./launch.js";
 import { StepLayout, type StepField } from "./step-layout.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
 import type { BatchClass } from "./matmul-selection.js";
 
-export interface LoweringOptions {
+export interface GpuLoweringOptions {
   readonly fused: FusedProgram;
   readonly weights: readonly TensorDescriptor[];
   readonly limits: ProgramLimits;
@@ -23,8 +23,8 @@ export interface LoweringOptions {
 }
 
 /** A value as kernels see it. */
-export interface MatrixPlace {
-  readonly place: Place;
+export interface ValuePlace {
+  readonly place: MemoryPlace;
   /** Floats from one row to the next. */
   readonly stride: number;
   readonly width: number;
@@ -45,7 +45,7 @@ export interface Constants {
 
 /** Where a program's parts lie: the same for steps of every size. */
 export class LoweringContext {
-  readonly options: LoweringOptions;
+  readonly options: GpuLoweringOptions;
   readonly regions: Regions;
   readonly step: StepLayout;
   /** The same for steps of few tokens, whose arrays lie close together and are copied in no time. */
@@ -55,7 +55,7 @@ export class LoweringContext {
   /** Groups that read each value, itself or through a view, by the value whose memory it is. */
   readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
 
-  constructor(options: LoweringOptions, constants: Constants, whole?: LoweringContext) {
+  constructor(options: GpuLoweringOptions, constants: Constants, whole?: LoweringContext) {
     this.options = options;
     this.regions = whole?.regions ?? planRegions(options);
     const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
@@ -76,7 +76,7 @@ export class LoweringContext {
     return this.options.fused.program.values;
   }
 
-  matrix(id: ValueId): MatrixPlace {
+  matrix(id: ValueId): ValuePlace {
     const value = this.values[id];
     const slot = this.options.fused.memory.slotOf[id];
     if (slot < 0) throw new TypeError(`${value.name} has no memory of its own`);
@@ -89,15 +89,15 @@ export class LoweringContext {
     };
   }
 
-  stepField(field: StepField): Place {
+  stepField(field: StepField): MemoryPlace {
     return { space: "step", byteOffset: this.step.offsets[field] };
   }
 
-  rowCount(rows: RowSymbol): Place {
+  rowCount(rows: RowSymbol): MemoryPlace {
     return { space: "step", byteOffset: this.step.offsets.head + COUNT_OFFSETS[rows] };
   }
 
-  stretches(rope: number): Place {
+  stretches(rope: number): MemoryPlace {
     return { space: "constants", byteOffset: this.#stretches[rope] * FLOAT_BYTES };
   }
 
@@ -114,7 +114,7 @@ export class LoweringContext {
     );
   }
 
-  weight(id: WeightId | undefined): Place | number {
+  weight(id: WeightId | undefined): MemoryPlace | number {
     return id === undefined ? 0 : { space: "weight", weight: id };
   }
 

@@ -2,18 +2,18 @@
 // A norm before the matmuls is part of the same launch.
 
 import type { RmsNormOperation } from "../../../graph/operation.js";
-import type { Grid, LaunchSpec, Place } from "./launch.js";
+import type { Grid, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { MatmulMethod } from "./matmul-selection.js";
 import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
-import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
+import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
 import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
 
 /** Rows that a GEMV of few tokens norms and quantizes itself. */
 export interface NormedRows {
-  readonly place: Place;
+  readonly place: MemoryPlace;
   readonly stride: number;
-  readonly weight: Place | number;
+  readonly weight: MemoryPlace | number;
   readonly weightType: number;
   readonly epsilon: number;
 }
@@ -21,7 +21,7 @@ export interface NormedRows {
 export type MatmulInput =
   | ({ readonly form: "quantized"; readonly normed?: NormedRows } & QuantizedPlace)
   | ({ readonly form: "half" } & HalfPlace)
-  | { readonly form: "floats"; readonly input: Place; readonly stride: number };
+  | { readonly form: "floats"; readonly input: MemoryPlace; readonly stride: number };
 
 export type InputForm = MatmulInput["form"];
 
@@ -44,8 +44,8 @@ export function formFor(method: MatmulMethod): InputForm {
 export function inputPlace(
   context: LoweringContext,
   form: InputForm,
-  region: Place,
-  { rows, width }: Pick<MatrixPlace, "rows" | "width">,
+  region: MemoryPlace,
+  { rows, width }: Pick<ValuePlace, "rows" | "width">,
 ): MatmulInput {
   const capacity = capacityOf(context.options, rows);
   switch (form) {
@@ -67,7 +67,7 @@ export interface PreparedInput {
 
 export function prepareInput(
   context: LoweringContext,
-  source: MatrixPlace,
+  source: ValuePlace,
   norm: RmsNormOperation | undefined,
   form: InputForm,
 ): PreparedInput {
@@ -93,7 +93,7 @@ export function prepareInput(
 }
 
 /** Not in deterministic mode: a row's bits would depend on how many others there are. */
-function canNormThere({ options }: LoweringContext, { place, stride, width }: MatrixPlace): boolean {
+function canNormThere({ options }: LoweringContext, { place, stride, width }: ValuePlace): boolean {
   const isAligned =
     place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
   return !options.deterministic && isAligned && canBeNormed(width);
@@ -101,7 +101,7 @@ function canNormThere({ options }: LoweringContext, { place, stride, width }: Ma
 
 function preparation(
   context: LoweringContext,
-  source: MatrixPlace,
+  source: ValuePlace,
   norm: RmsNormOperation | undefined,
   input: MatmulInput,
 ): LaunchSpec {

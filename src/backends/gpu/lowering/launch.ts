@@ -10,7 +10,7 @@ import type { KernelStore, LoadedKernel } from "../kernels/kernel-store.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
-export type Place =
+export type MemoryPlace =
   | { readonly space: "scratch" | "blas" | "step" | "constants"; readonly byteOffset: number }
   | { readonly space: "weight"; readonly weight: WeightId };
 
@@ -37,7 +37,7 @@ export interface LaunchSpec {
   readonly variants: readonly LaunchVariant[];
   /** Which variant a step of this size takes; the first where this is absent. */
   readonly choose?: (size: LaunchSize) => number;
-  readonly arguments: Readonly<Record<string, ArgumentValue | Place>>;
+  readonly arguments: Readonly<Record<string, ArgumentValue | MemoryPlace>>;
   /** Arguments that depend on the step's size. */
   readonly sized?: (size: LaunchSize) => Readonly<Record<string, ArgumentValue>>;
   /** A grid with a zero in it is not launched. */
@@ -46,7 +46,7 @@ export interface LaunchSpec {
   readonly alone?: boolean;
 }
 
-export type Addresses = (place: Place) => bigint;
+export type Addresses = (place: MemoryPlace) => bigint;
 
 export function isNeeded({ grid }: LaunchSpec, size: LaunchSize): boolean {
   const [x, y, z] = grid(size);

@@ -5,7 +5,7 @@ import type { Group } from "../../../graph/fusion.js";
 import type { AttentionOperation, Operation } from "../../../graph/operation.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { lowerAttention } from "./attention.js";
-import { LoweringContext, type LoweringOptions, type LoweringSize } from "./context.js";
+import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
@@ -14,7 +14,7 @@ import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
 import { lowerAdd, lowerEmbed, lowerNorm, lowerQuantize, lowerSelect, lowerGlu } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
-export function createContext(options: LoweringOptions): LoweringContext {
+export function createContext(options: GpuLoweringOptions): LoweringContext {
   const tables = options.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
   const floats = new Float32Array(tables.reduce((sum, { length }) => sum + length, 0));
   const starts: number[] = [];
@@ -27,7 +27,7 @@ export function createContext(options: LoweringOptions): LoweringContext {
   return new LoweringContext(options, { floats, stretches: starts });
 }
 
-export function lower(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
+export function lowerStep(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
   const { groups, program } = context.options.fused;
   const matmuls = new MatmulLowering(context, size);
   const items: StepItem[] = [];

@@ -5,7 +5,7 @@ import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup } from "../.
 import type { MatmulOperation, RmsNormOperation } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
-import { classOf, type LoweringContext, type LoweringSize, type MatrixPlace } from "./context.js";
+import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
 import { formFor, type InputForm, inputPlace, prepareInput, type MatmulInput } from "./inputs.js";
 import { gatedBlasMatmuls, blasMatmul } from "./blas-matmuls.js";
 import { launchable, type Matmul, matmulOf } from "./matmul.js";
@@ -110,7 +110,7 @@ export class MatmulLowering {
   }
 
   /** Where the group before leaves a value for this group. */
-  handedPlace(form: InputForm, value: Pick<MatrixPlace, "rows" | "width">): MatmulInput {
+  handedPlace(form: InputForm, value: Pick<ValuePlace, "rows" | "width">): MatmulInput {
     return inputPlace(this.#context, form, this.#context.regions.handedInput, value);
   }
 

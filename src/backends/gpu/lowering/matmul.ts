@@ -5,29 +5,29 @@ import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines, softCapDefines } from "./attributes.js";
-import type { Place } from "./launch.js";
-import type { LoweringContext, MatrixPlace } from "./context.js";
+import type { MemoryPlace } from "./launch.js";
+import type { LoweringContext, ValuePlace } from "./context.js";
 
 const MAX_MATMULS_PER_LAUNCH = 3;
 
 export interface Matmul {
   readonly type: number;
   readonly biasType: number | undefined;
-  readonly weight: Place | number;
-  readonly bias: Place | number;
-  readonly factor: Place | number;
+  readonly weight: MemoryPlace | number;
+  readonly bias: MemoryPlace | number;
+  readonly factor: MemoryPlace | number;
   readonly width: number;
   readonly outputs: number;
   readonly rows: RowSymbol;
-  readonly out: MatrixPlace;
+  readonly out: ValuePlace;
   /** Logit soft-cap, applied before the residual is added. */
   readonly softCap: number | undefined;
   /** A value that is added to the result. */
-  readonly residual?: MatrixPlace;
+  readonly residual?: ValuePlace;
 }
 
 export interface MatmulTarget {
-  readonly out: MatrixPlace;
+  readonly out: ValuePlace;
   readonly residual?: ValueId;
 }
 
@@ -58,8 +58,8 @@ export function matmulDefines([first]: readonly Matmul[], gated: Activation | un
 }
 
 /** Arguments of up to three matmuls; members of absent ones are zero. */
-export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | Place>> {
-  const values: Record<string, ArgumentValue | Place> = {};
+export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | MemoryPlace>> {
+  const values: Record<string, ArgumentValue | MemoryPlace> = {};
   for (let index = 0; index < MAX_MATMULS_PER_LAUNCH; index++) {
     const matmul = matmuls.at(index);
     values[`weights${index}`] = matmul?.weight ?? 0;

@@ -6,10 +6,10 @@ import type { AttentionOperation, MatmulOperation } from "../../../graph/operati
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
-import type { Place } from "./launch.js";
+import type { MemoryPlace } from "./launch.js";
 import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
-import type { LoweringOptions } from "./context.js";
+import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
 
 export const FLOAT_BYTES = 4;
@@ -28,27 +28,27 @@ export const GEMM_BLOCKS_PER_MULTIPROCESSOR = 4;
 const TILE_BLOCK_FLOATS = 128 * 128;
 
 export interface AttentionRegion {
-  readonly values: Place;
-  readonly weights: Place;
+  readonly values: MemoryPlace;
+  readonly weights: MemoryPlace;
   /** Tokens that there is room for at a time. */
   readonly tokens: number;
   readonly splits: number;
 }
 
 export interface Regions {
-  readonly slots: readonly Place[];
+  readonly slots: readonly MemoryPlace[];
   /** A matmul's input, made right before it. */
-  readonly input: Place;
+  readonly input: MemoryPlace;
   /** A matmul's input, left there by the group before it. */
-  readonly handedInput: Place;
-  readonly gate: Place;
-  readonly up: Place;
+  readonly handedInput: MemoryPlace;
+  readonly gate: MemoryPlace;
+  readonly up: MemoryPlace;
   readonly attention: AttentionRegion;
-  readonly chunks: Place;
-  readonly results: Place;
-  readonly tilePartial: Place;
+  readonly chunks: MemoryPlace;
+  readonly results: MemoryPlace;
+  readonly tilePartial: MemoryPlace;
   /** Zero before and after every launch. */
-  readonly tileArrivals: Place;
+  readonly tileArrivals: MemoryPlace;
   readonly tileArrivalBytes: number;
   /** Most splits × blocks of one GEMM. */
   readonly tileBlocks: number;
@@ -58,17 +58,17 @@ export interface Regions {
 }
 
 export interface BlasRegion {
-  readonly unpacked: Place;
-  readonly gate: Place;
-  readonly up: Place;
+  readonly unpacked: MemoryPlace;
+  readonly gate: MemoryPlace;
+  readonly up: MemoryPlace;
   readonly sizeBytes: number;
 }
 
-export function capacityOf({ limits }: Pick<LoweringOptions, "limits">, rows: RowSymbol): number {
+export function capacityOf({ limits }: Pick<GpuLoweringOptions, "limits">, rows: RowSymbol): number {
   return rows === "tokens" ? limits.maxTokens : limits.maxOutputs;
 }
 
-export function planRegions(options: LoweringOptions): Regions {
+export function planRegions(options: GpuLoweringOptions): Regions {
   const { fused, device, limits, deterministic } = options;
   const { program, groups, memory } = fused;
   const scratch = new Scratch();
@@ -116,7 +116,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
 }
 
 /** Only matmuls over all tokens use the BLAS library: output rows are too few. */
-function blasRegion(options: LoweringOptions): BlasRegion {
+function blasRegion(options: GpuLoweringOptions): BlasRegion {
   const { groups, program } = options.fused;
   const matmuls = groups.flatMap(matmulsOf).filter(({ input }) => program.values[input].rows === "tokens");
   const widest = matmuls.reduce((most, { out }) => Math.max(most, program.values[out].width), 0);
@@ -130,7 +130,7 @@ function blasRegion(options: LoweringOptions): BlasRegion {
 }
 
 /** Bytes of a matmul's input in its largest form. */
-function preparedBytes(options: LoweringOptions, { input, weight }: MatmulOperation): number {
+function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOperation): number {
   const { width, rows } = options.fused.program.values[input];
   const capacity = capacityOf(options, rows);
   if (isPlain(options.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
@@ -138,7 +138,7 @@ function preparedBytes(options: LoweringOptions, { input, weight }: MatmulOperat
 }
 
 /** Bytes of gate and up as values of their own, if one launch cannot compute both. */
-function gatedBytes(options: LoweringOptions, group: Group): number {
+function gatedBytes(options: GpuLoweringOptions, group: Group): number {
   if (group.form !== "gated-matmul") return 0;
   const { width, rows } = options.fused.program.values[group.activation.out];
   const [gate, up] = [options.weights[group.gate.weight], options.weights[group.up.weight]];
@@ -149,7 +149,10 @@ function gatedBytes(options: LoweringOptions, group: Group): number {
   return apart ? capacityOf(options, rows) * width * FLOAT_BYTES : 0;
 }
 
-function attentionRegion({ fused: { program }, limits, device }: LoweringOptions, scratch: Scratch): AttentionRegion {
+function attentionRegion(
+  { fused: { program }, limits, device }: GpuLoweringOptions,
+  scratch: Scratch,
+): AttentionRegion {
   const operations = program.operations.filter(
     (operation): operation is AttentionOperation => operation.kind === "attention",
   );
@@ -161,7 +164,7 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringOptions
   const tokenBytes = operations.reduce((most, operation) => Math.max(most, perToken(operation)), 1);
   const affordable = Math.floor((device.totalBytes * PARTIAL_SHARE) / tokenBytes);
   const tokens = Math.min(limits.maxTokens, MAX_SPLIT_TOKENS, Math.max(MAX_SMALL_BATCH, affordable));
-  const reserve = (part: "values" | "weights"): Place =>
+  const reserve = (part: "values" | "weights"): MemoryPlace =>
     scratch.reserve(
       operations.reduce((most, operation) => Math.max(most, partialFloats(tokens, splits, operation)[part]), 0) *
         FLOAT_BYTES,
@@ -169,17 +172,17 @@ function attentionRegion({ fused: { program }, limits, device }: LoweringOptions
   return { values: reserve("values"), weights: reserve("weights"), tokens, splits };
 }
 
-const ORIGIN: Place = { space: "scratch", byteOffset: 0 };
+const ORIGIN: MemoryPlace = { space: "scratch", byteOffset: 0 };
 
 export interface QuantizedPlace {
-  readonly values: Place;
-  readonly scales: Place;
-  readonly sums: Place;
+  readonly values: MemoryPlace;
+  readonly scales: MemoryPlace;
+  readonly sums: MemoryPlace;
   readonly sizeBytes: number;
 }
 
 /** Places of quantized rows (kernels/rows/prepared-row.h) for up to `rows` rows. */
-export function quantizedPlace(place: Place, rows: number, width: number): QuantizedPlace {
+export function quantizedPlace(place: MemoryPlace, rows: number, width: number): QuantizedPlace {
   const scales = roundUp(rows * width, PART_ALIGNMENT);
   const sums = scales + roundUp(rows * Math.ceil(width / 32) * FLOAT_BYTES, PART_ALIGNMENT);
   return {
@@ -191,14 +194,14 @@ export function quantizedPlace(place: Place, rows: number, width: number): Quant
 }
 
 export interface HalfPlace {
-  readonly halves: Place;
-  readonly rowScales: Place;
+  readonly halves: MemoryPlace;
+  readonly rowScales: MemoryPlace;
   /** In halves, from one row to the next. */
   readonly stride: number;
   readonly sizeBytes: number;
 }
 
-export function halfPlace(place: Place, rows: number, width: number): HalfPlace {
+export function halfPlace(place: MemoryPlace, rows: number, width: number): HalfPlace {
   const scales = roundUp(rows * width * HALF_BYTES, PART_ALIGNMENT);
   return { halves: place, rowScales: shifted(place, scales), stride: width, sizeBytes: scales + rows * FLOAT_BYTES };
 }

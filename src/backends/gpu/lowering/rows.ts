@@ -14,7 +14,7 @@ import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
 import { activationDefines } from "./attributes.js";
 import { isPlain } from "./matmul-selection.js";
-import { type LoweringContext, type MatrixPlace, rowsOf } from "./context.js";
+import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
 
 /** Columns that one block of rows/elementwise.hip covers. */
 const QUAD_BLOCK_COLUMNS = 1024;
@@ -34,7 +34,7 @@ export function rowGrid(rows: RowSymbol): (size: LaunchSize) => Grid {
   return (size) => [rowsOf(size, rows), 1, 1];
 }
 
-function quadGrid({ rows, width }: MatrixPlace): (size: LaunchSize) => Grid {
+function quadGrid({ rows, width }: ValuePlace): (size: LaunchSize) => Grid {
   return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
 }
 
@@ -122,9 +122,9 @@ export function lowerGlu(context: LoweringContext, { activation, gate, up, out }
 
 /** Where the two inputs and the result of a gated linear unit lie. */
 export interface GluPlaces {
-  readonly gate: MatrixPlace;
-  readonly up: MatrixPlace;
-  readonly out: MatrixPlace;
+  readonly gate: ValuePlace;
+  readonly up: ValuePlace;
+  readonly out: ValuePlace;
 }
 
 /** activation(gate) × up as a launch of its own. */

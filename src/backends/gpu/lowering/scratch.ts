@@ -2,7 +2,7 @@
 // offset that holds for the largest step, so that no address ever changes.
 
 import { roundUp } from "../memory/device-memory.js";
-import type { Place } from "./launch.js";
+import type { MemoryPlace } from "./launch.js";
 
 const ALIGNMENT_BYTES = 256;
 
@@ -19,7 +19,7 @@ export class Scratch {
   }
 
   /** Parts of no size have a place too, which no launch writes to. */
-  reserve(sizeBytes: number): Place {
+  reserve(sizeBytes: number): MemoryPlace {
     const byteOffset = this.#sizeBytes;
     this.#sizeBytes += roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
     return { space: this.#space, byteOffset };
@@ -27,7 +27,7 @@ export class Scratch {
 }
 
 /** Further on in the same part. */
-export function shifted(place: Place, byteOffset: number): Place {
+export function shifted(place: MemoryPlace, byteOffset: number): MemoryPlace {
   if (place.space === "weight") throw new TypeError("a weight is used from its beginning");
   return { space: place.space, byteOffset: place.byteOffset + byteOffset };
 }

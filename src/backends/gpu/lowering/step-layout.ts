@@ -14,7 +14,7 @@ const HEAD_CACHE_OFFSET = 32;
 /** First token, count, sequence. */
 const TILE_INTS = 3;
 
-export interface StepCapacity {
+export interface StepLayoutCapacity {
   readonly tokens: number;
   readonly outputs: number;
   /** Most tokens that one tile of attention holds. */
@@ -48,10 +48,10 @@ export type StepField =
   | "tables";
 
 export class StepLayout {
-  readonly capacity: StepCapacity;
+  readonly capacity: StepLayoutCapacity;
   readonly offsets: Readonly<Record<StepField, number>>;
 
-  constructor(capacity: StepCapacity) {
+  constructor(capacity: StepLayoutCapacity) {
     this.capacity = capacity;
     const { tokens, outputs } = capacity;
     let end = 0;

@@ -8,11 +8,11 @@ import { CacheOrder, checkedPairs } from "../../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
-import { kvLayout, kvPlanes, type StepCache, supportsKvCache } from "./kv-layout.js";
+import { kvLayout, kvPlanes, type StepCache, supportsGpuKvCache } from "./kv-layout.js";
 import type { GpuRuntime } from "./runtime.js";
 
 /** Holding on to a cache's memory; disposing lets go of it. */
-export interface KvLease extends StepCache, Disposable {
+export interface KvCacheHold extends StepCache, Disposable {
   /** Until copies that were asked for earlier are queued; undefined if there are none. */
   readonly turn: Promise<void> | undefined;
   /** The event to wait for before the memory is used; undefined once it has passed. */
@@ -32,7 +32,7 @@ export class GpuKvCache implements KvCache {
 
   constructor(runtime: GpuRuntime, options: KvCacheOptions) {
     runtime.assertUsable();
-    const support = supportsKvCache(options);
+    const support = supportsGpuKvCache(options);
     if (support !== true)
       throw new BackendError("BACKEND_UNSUPPORTED", `[kv-cache] ${support.reason}`, { details: { options } });
     this.runtime = runtime;
@@ -53,7 +53,7 @@ export class GpuKvCache implements KvCache {
     return this.#isWritten ? undefined : this.#written;
   }
 
-  lease(): KvLease {
+  lease(): KvCacheHold {
     this.#lifetime.assertAlive();
     return new Hold(this, this.#block.address, this.#order);
   }
@@ -111,7 +111,7 @@ export class GpuKvCache implements KvCache {
 }
 
 /** Made anew for every step, so it is little. */
-class Hold implements KvLease {
+class Hold implements KvCacheHold {
   readonly address: bigint;
   readonly turn: Promise<void> | undefined;
   readonly #cache: GpuKvCache;

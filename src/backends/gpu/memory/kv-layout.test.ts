@@ -12,7 +12,7 @@ import {
   splitRows,
   splitsOf,
   supportsAttention,
-  supportsKvCache,
+  supportsGpuKvCache,
   supportsRope,
   TILE_TOKENS,
   tiledShape,
@@ -135,12 +135,12 @@ describe("what is refused", () => {
   });
 
   it("rejects q8_0 over uneven heads, and caches whose rows 32 bits cannot count", () => {
-    expect(supportsKvCache(LLAMA)).toBe(true);
-    expect(supportsKvCache({ ...LLAMA, type: "q8_0", keyWidth: 80 })).toHaveProperty(
+    expect(supportsGpuKvCache(LLAMA)).toBe(true);
+    expect(supportsGpuKvCache({ ...LLAMA, type: "q8_0", keyWidth: 80 })).toHaveProperty(
       "reason",
       expect.stringContaining("80"),
     );
-    expect(supportsKvCache({ ...LLAMA, blocks: 2 ** 24 })).toHaveProperty("reason");
+    expect(supportsGpuKvCache({ ...LLAMA, blocks: 2 ** 24 })).toHaveProperty("reason");
   });
 
   it("rejects tiles over f32, and where shared memory is short", () => {

@@ -101,7 +101,7 @@ export function kvDefines(
   return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
 }
 
-export function supportsKvCache(options: KvCacheOptions): Support {
+export function supportsGpuKvCache(options: KvCacheOptions): Support {
   const { type, keyWidth, valueWidth, kvHeads, blocks, blockTokens } = options;
   const uniform = supportsUniformKvCache(options);
   if (uniform !== true) return uniform;

@@ -25,7 +25,7 @@ import type { DriverCalls } from "./calls.js";
 import type { CheckedCalls } from "./checked-calls.js";
 import { DeviceCore } from "./core.js";
 import { drain } from "./drain.js";
-import { inBackground, viewOf } from "./ffi.js";
+import { inBackground, memoryViewOf } from "./ffi.js";
 import { loadModule } from "./modules.js";
 import { abandonRecording, endRecording } from "./recording.js";
 import { registerPages, unregisterPages } from "./registered-pages.js";
@@ -94,7 +94,7 @@ export class NativeDevice implements GpuDevice {
     const code = this.#calls.allocateHost(this.#core.out(), checkedSize(sizeBytes), 0);
     this.#checked.checkSize("allocateHost", "out of memory", code, sizeBytes);
     const address = this.#core.enter("pinned memory") as HostAddress;
-    return { address, bytes: new Uint8Array(viewOf(address, sizeBytes)) };
+    return { address, bytes: new Uint8Array(memoryViewOf(address, sizeBytes)) };
   }
 
   freeHost({ address }: PinnedMemory): void {

@@ -145,7 +145,7 @@ export function addressOf(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): bigint 
 }
 
 /** An ArrayBuffer over memory that a library owns: using it after that has been freed ends the process. */
-export function viewOf(address: bigint, sizeBytes: number): ArrayBuffer {
+export function memoryViewOf(address: bigint, sizeBytes: number): ArrayBuffer {
   return koffi.view(address, sizeBytes);
 }
 
