@@ -5,6 +5,7 @@ import { MAX_DELAY_MS, MAX_PRIORITY, MAX_TOP_LOGPROBS } from "../engine/completi
 import { resolveDryBreakers } from "../engine/dry-breakers.js";
 import type { CompletionRequest } from "../engine/serving.js";
 import { textList } from "../options.js";
+import { TokenHistory } from "../sampler/history.js";
 import { SAMPLER_DEFAULTS, type SamplerOptions } from "../sampler/options.js";
 import { Sampler } from "../sampler/sampler.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
@@ -58,6 +59,9 @@ export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
   priority: count(-MAX_PRIORITY, MAX_PRIORITY),
 };
 
+/** For samplers that sample nothing. */
+const NO_HISTORY = new TokenHistory(0);
+
 /** The parts of a model that a request depends on. */
 export interface GeneratingModel {
   readonly vocabularySize: number;
@@ -78,7 +82,7 @@ export function completionRequest(
   // Tokens can be continued without a vocabulary; only text needs one.
   if (stops.length > 0) void model.tokenizer;
   // Checks the options of the sampler, and draws the seed if none is given.
-  const { seed } = new Sampler(sampling, { vocabularySize: model.vocabularySize });
+  const { seed } = new Sampler(sampling, { vocabularySize: model.vocabularySize }, NO_HISTORY);
   const breakers = dryBreakers !== undefined && (sampling.dryMultiplier ?? 0) > 0 ? dryBreakers : undefined;
   return {
     prompt,
