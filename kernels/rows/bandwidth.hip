@@ -12,20 +12,20 @@ struct ReadAllArguments {
 };
 
 constexpr int kThreads = 256;
-constexpr int kAhead = 8;
+constexpr int kInFlight = 8;
 
 KERNEL(read_all, ReadAllArguments, kThreads) {
   dependency_release();
   dependency_wait();
-  const u64 step = u64(a.blocks) * kThreads * kAhead * 16;
+  const u64 step = u64(a.blocks) * kThreads * kInFlight * 16;
   u32 mixed = 0;
-  for (u64 start = u64(block_x()) * kThreads * kAhead * 16; start + kThreads * kAhead * 16 <= a.size_bytes;
+  for (u64 start = u64(block_x()) * kThreads * kInFlight * 16; start + kThreads * kInFlight * 16 <= a.size_bytes;
        start += step) {
-    Words4 words[kAhead];
+    Words4 words[kInFlight];
 #pragma unroll
-    for (int i = 0; i < kAhead; i++) words[i] = load_once(a.source + start + u64(i * kThreads + thread_index()) * 16);
+    for (int i = 0; i < kInFlight; i++) words[i] = load_once(a.source + start + u64(i * kThreads + thread_index()) * 16);
 #pragma unroll
-    for (int i = 0; i < kAhead; i++) mixed ^= words[i].x ^ words[i].y ^ words[i].z ^ words[i].w;
+    for (int i = 0; i < kInFlight; i++) mixed ^= words[i].x ^ words[i].y ^ words[i].z ^ words[i].w;
   }
   // The buffer is filled with one byte, an even number of words of which leave nothing; no compiler knows that.
   if (mixed == 0x5eed5eedu) *a.never = mixed;

@@ -2,10 +2,10 @@
 //
 // compare_words counts the words in which two buffers differ. Grid: any; blocks share the buffers.
 // check_matmul looks at one element in each 16 × 16 tile of a GEMM, so that a tile that was left out or computed
-// wrongly is seen whatever the library's own tiles are. Each wave computes one dot product in f32 and compares it with
+// wrongly is seen whatever the library's own tiles are. Each wave computes one dot term in f32 and compares it with
 // the library's result: more than 2^-11 of the sum of the products' magnitudes apart is wrong, and so is a result that
 // is not finite.
-// Elements whose own dot product is not finite are not judged. Width: a multiple of 32.
+// Elements whose own dot term is not finite are not judged. Width: a multiple of 32.
 // Grid: x = ⌈⌈rows ÷ 16⌉ ÷ waves a block⌉, y = ⌈tokens ÷ 16⌉.
 // v1 one element a wave, 16 bytes of weights and of inputs a lane and turn.
 #include "device/portable.h"
@@ -52,12 +52,12 @@ DEVICE bool is_finite(float value) { return (bits_of(value) & 0x7f800000u) != 0x
 /** Which element of a tile is looked at: another one in every tile. */
 DEVICE u32 sampled(u32 tile, u32 other) { return ((tile * 0x9e3779b1u) ^ (other * 0x85ebca6bu)) >> 28; }
 
-DEVICE void add_products(u32 weights, u32 inputs, float& sum, float& magnitudes) {
+DEVICE void add_terms(u32 weights, u32 inputs, float& sum, float& magnitudes) {
 #pragma unroll
   for (int half = 0; half < 32; half += 16) {
-    const float product = half_to_float(u16(weights >> half)) * half_to_float(u16(inputs >> half));
-    sum += product;
-    magnitudes += magnitude(product);
+    const float term = half_to_float(u16(weights >> half)) * half_to_float(u16(inputs >> half));
+    sum += term;
+    magnitudes += magnitude(term);
   }
 }
 
@@ -74,10 +74,10 @@ KERNEL(check_matmul, CheckMatmulArguments, kCheckThreads) {
   float sum = 0, magnitudes = 0;
   for (int column = lane_index() * 8; column < a.width; column += WAVE * 8) {
     const Words4 left = load_shared(weights + column), right = load_shared(inputs + column);
-    add_products(left.x, right.x, sum, magnitudes);
-    add_products(left.y, right.y, sum, magnitudes);
-    add_products(left.z, right.z, sum, magnitudes);
-    add_products(left.w, right.w, sum, magnitudes);
+    add_terms(left.x, right.x, sum, magnitudes);
+    add_terms(left.y, right.y, sum, magnitudes);
+    add_terms(left.z, right.z, sum, magnitudes);
+    add_terms(left.w, right.w, sum, magnitudes);
   }
   sum = wave_sum(sum);
   magnitudes = wave_sum(magnitudes);

@@ -7,11 +7,11 @@ export interface RenderedText {
   readonly untrusted: readonly number[];
 }
 
-const CHARACTERS_OF_BORDER = 4;
+const CHARACTERS_OF_BOUNDARY = 4;
 
-/** The memory of a rendered text, in characters; a border takes as much as a few of them. */
+/** The memory of a rendered text, in characters; a boundary takes as much as a few of them. */
 export function renderedCharacters({ text, untrusted }: RenderedText): number {
-  return text.length + CHARACTERS_OF_BORDER * untrusted.length;
+  return text.length + CHARACTERS_OF_BOUNDARY * untrusted.length;
 }
 
 /** A segment of a prompt for the tokenizer. */
@@ -47,14 +47,14 @@ export class PromptText {
   withStart(start: string): PromptText {
     return new PromptText({
       text: start + this.text,
-      untrusted: this.#untrusted.map((border) => border + start.length),
+      untrusted: this.#untrusted.map((boundary) => boundary + start.length),
     });
   }
 
   /** The prompt with trusted text in place of the white space at its end. */
   withEnd(end: string): PromptText {
     const { length } = this.text.trimEnd();
-    const untrusted = this.#untrusted.map((border) => Math.min(border, length));
+    const untrusted = this.#untrusted.map((boundary) => Math.min(boundary, length));
     return new PromptText({ text: this.text.slice(0, length) + end, untrusted });
   }
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { ChatOutputParser } from "../chat/output/output-parser.js";
-import { PieceStream } from "../engine/delta-stream.js";
+import { DeltaStream } from "../engine/delta-stream.js";
 import type { ChatEvent } from "./chat-event.js";
 import { ChoiceReader } from "./choice-reader.js";
 
@@ -50,7 +50,7 @@ async function read(texts: readonly string[], stops: readonly string[], atOnce: 
     tokenText: (token) => texts[token] ?? "",
     keepsLogprobs: true,
   });
-  const stream = new PieceStream();
+  const stream = new DeltaStream();
   const events: ChatEvent[] = [];
   const readNext = async (): Promise<void> => {
     const { value } = await stream.next();

@@ -8,9 +8,9 @@ import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
 export type {
   ChoiceSummary,
-  CompletionPiece as CompletionDelta,
+  CompletionDelta,
   CompletionSummary,
-  PiecePart as DeltaPart,
+  DeltaPart,
   TokenConstraint,
   TokenLogprob,
 } from "../engine/serving.js";

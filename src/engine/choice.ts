@@ -12,7 +12,7 @@ import type { ResolvedRequest } from "./completion-request.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
 import type { DeltaStream } from "./delta-stream.js";
-import type { ChoiceSummary, FinishReason, TokenLogprob } from "./serving.js";
+import type { ChoiceSummary, ChoiceFinishReason, TokenLogprob } from "./serving.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 import { StopStrings } from "./stop-strings.js";
 import { tokenLogprob } from "./token-logprobs.js";
@@ -54,7 +54,7 @@ export class Choice implements StepReader {
   #text = "";
   #sampledTokens = 0;
   #deliveredTokens = 0;
-  #reason: FinishReason | undefined;
+  #reason: ChoiceFinishReason | undefined;
   #stop: string | undefined;
   #isFinished = false;
 
@@ -163,7 +163,7 @@ export class Choice implements StepReader {
   }
 
   /** Ends the choice with the text so far. */
-  finish(reason: FinishReason): void {
+  finish(reason: ChoiceFinishReason): void {
     if (this.#isFinished) return;
     if (this.#reason === undefined) this.#end(reason);
     this.deliver();
@@ -225,7 +225,7 @@ export class Choice implements StepReader {
     this.#nextTokens.finish({ ready, fail });
   }
 
-  #end(reason: FinishReason, stop?: string): void {
+  #end(reason: ChoiceFinishReason, stop?: string): void {
     this.#reason = reason;
     this.#stop = stop;
     // A constraint that fails when it is disposed is not disposed again.

@@ -10,7 +10,7 @@ import { deferred } from "./deferred.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import { NextTokens } from "./next-tokens.js";
 import { DeltaStream } from "./delta-stream.js";
-import type { CompletionDelta, CompletionSummary, FinishReason, WholeCompletion } from "./serving.js";
+import type { CompletionDelta, CompletionSummary, ChoiceFinishReason, WholeCompletion } from "./serving.js";
 import type { SequenceHost } from "./step-reader.js";
 
 /** Tokens of all requests of an engine. */
@@ -171,7 +171,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   }
 
   /** Called by timers and signals, which cannot handle an exception. */
-  #finish(reason: FinishReason, choices: readonly Choice[] = this.#choices): void {
+  #finish(reason: ChoiceFinishReason, choices: readonly Choice[] = this.#choices): void {
     if (this.#isEnded) return;
     try {
       for (const choice of choices) choice.finish(reason);

@@ -8,7 +8,7 @@ async function rest(stream: DeltaStream): Promise<string[]> {
   return texts;
 }
 
-describe("PieceStream", () => {
+describe("DeltaStream", () => {
   it("joins what a slow reader has not read, run by run", async () => {
     const stream = new DeltaStream();
     for (let count = 0; count < 1000; count++) stream.push(0, "a", [1], [{ token: 1, logprob: -1, top: [] }]);

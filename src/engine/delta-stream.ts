@@ -84,6 +84,3 @@ export class DeltaStream {
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
 }
-
-// Name of before, until src/completion uses the new one.
-export { DeltaStream as PieceStream };

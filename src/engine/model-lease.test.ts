@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createModelShelf, type PooledModel } from "./model-pool.js";
+import { createModelPool, type PooledModel } from "./model-pool.js";
 
 const PATH = fileURLToPath(import.meta.url);
 const IDLE_MS = 5;
@@ -15,7 +15,7 @@ function setUp() {
     const model = { engine: { name: "a" }, isLost: false, [Symbol.asyncDispose]: async () => void unloads++ };
     arrive = () => resolve(model as unknown as PooledModel);
   });
-  const pool = createModelShelf({ models: [{ name: "a", path: PATH }], load: () => loaded, idleTimeoutMs: IDLE_MS });
+  const pool = createModelPool({ models: [{ name: "a", path: PATH }], load: () => loaded, idleTimeoutMs: IDLE_MS });
   return { pool, arrive, unloads: () => unloads };
 }
 

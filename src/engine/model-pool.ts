@@ -334,6 +334,3 @@ function allInUse({ name }: ModelEntry, maxLoaded: number): ServingError {
     },
   );
 }
-
-// Names of before, until src/server uses the new ones.
-export { createModelPool as createModelShelf, type ModelEntry as ShelfEntry };

@@ -73,10 +73,10 @@ export interface DeltaPart {
   readonly tokens: number;
 }
 
-export type FinishReason = "stop" | "length" | "timeout" | "abort";
+export type ChoiceFinishReason = "stop" | "length" | "timeout" | "abort";
 
 export interface ChoiceSummary {
-  readonly reason: FinishReason;
+  readonly reason: ChoiceFinishReason;
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;
   readonly generatedTokens: number;
@@ -191,11 +191,3 @@ export interface ModelPool extends AsyncDisposable {
   /** Waits for requests to end, for at most this long; new ones are refused with "SERVING_STOPPING". */
   drain(timeoutMs: number): Promise<void>;
 }
-
-// Names of before, until src/server, src/grammar and src/completion use the new ones.
-export type {
-  CompletionDelta as CompletionPiece,
-  DeltaPart as PiecePart,
-  ModelEngine as ServedModel,
-  ModelPool as ModelShelf,
-};

@@ -22,7 +22,7 @@ export interface GraphBuilderOptions {
   readonly hasTensor: (fileName: string) => boolean;
 }
 
-export interface EmbedOptions {
+export interface EmbedAttributes {
   readonly scale?: number | undefined;
 }
 
@@ -98,7 +98,7 @@ export class GraphBuilder {
     return this.hasTensor(name) ? this.vector(name, width) : undefined;
   }
 
-  embed(table: string, width: number, vocabularySize: number, { scale }: EmbedOptions = {}): ValueId {
+  embed(table: string, width: number, vocabularySize: number, { scale }: EmbedAttributes = {}): ValueId {
     const weight = this.#weight(table, [width, vocabularySize], "matrix");
     return this.#emit("embedding", { kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }) });
   }

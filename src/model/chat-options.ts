@@ -6,7 +6,7 @@ import { refuseValue } from "../options.js";
 import { isPlainObject } from "../plain-object.js";
 import { checkOptions, flag, type OptionCheck, type OptionChecks } from "./checked-options.js";
 import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-options.js";
-import { formatOf, type FormatOptions } from "./response-format.js";
+import { textFormat, type FormatOptions } from "./response-format.js";
 import { jsonSchemaOf, type JsonSchema, type ReplySchema } from "./response-schema.js";
 
 /** A function that the model may ask its caller to run. */
@@ -90,7 +90,7 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
   checkMessages("chat", messages);
   const { maxTokens, stop, topLogprobs, ignoreEndOfGeneration, reasoning, templateOptions, ...rest } = options;
   const { tools = [], toolChoice, schema, regex, grammar, signal: _signal, timeoutMs: _timeoutMs, ...sampling } = rest;
-  const responseFormat = formatOf("chat", { schema, regex, grammar });
+  const responseFormat = textFormat("chat", { schema, regex, grammar });
   return {
     messages,
     tools: tools.map(chatTool),

@@ -29,7 +29,7 @@ export function count(from: number, to: number): OptionCheck {
   return (where, option, value) => optionalCount(where, option, value, from, to);
 }
 
-export const text: OptionCheck = (where, option, value) => {
+export const optionalText: OptionCheck = (where, option, value) => {
   if (value !== undefined && typeof value !== "string") refuseValue(where, option, "text", value);
 };
 

@@ -6,7 +6,16 @@ import { MAX_SEQUENCES, resolveServingOptions, type ServingOptions } from "../en
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { typedErrors } from "./typed-errors.js";
-import { callback, checkOptions, count, flag, oneOf, type OptionChecks, text, unchecked } from "./checked-options.js";
+import {
+  callback,
+  checkOptions,
+  count,
+  flag,
+  oneOf,
+  type OptionChecks,
+  optionalText,
+  unchecked,
+} from "./checked-options.js";
 import { Model } from "./model.js";
 
 /** A backend by name; "auto" takes the best that this machine has. */
@@ -50,7 +59,7 @@ export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
   threads: unchecked,
   device: unchecked,
   deterministic: flag,
-  firstPrompt: text,
+  firstPrompt: optionalText,
   onProgress: callback,
 };
 

@@ -28,7 +28,7 @@ import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import { PendingConstraint } from "./pending-constraint.js";
 import { checkOptions, type OptionChecks, signal } from "./checked-options.js";
 import { completionRequest, GENERATE_CHECKS, type GenerateOptions } from "./generate-options.js";
-import { formatOf } from "./response-format.js";
+import { textFormat } from "./response-format.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
 import { modelName } from "./model-name.js";
@@ -178,7 +178,7 @@ export class Model implements AsyncDisposable {
       throw tooLong(tokens.length, this.contextTokens, ", one of them for the answer; shorten the prompt");
     const request = completionRequest(tokens, options, this);
     const { schema, regex, grammar } = options;
-    const format = formatOf("generate", { schema, regex, grammar });
+    const format = textFormat("generate", { schema, regex, grammar });
     return new Generation((isCancelled) => {
       try {
         if (isCancelled) return this.engine.complete({ ...request, signal: AbortSignal.abort() });

@@ -55,7 +55,7 @@ export async function openModelFile(
     if (firstPrompt !== undefined) {
       // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for
       // longer.
-      const begun = plan.loadAhead();
+      const begun = plan.preload();
       while (tokenizer?.step() === true) await nextTurn();
       await begun;
     }

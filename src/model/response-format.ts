@@ -2,7 +2,7 @@
 
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import { refuseValue } from "../options.js";
-import { type OptionChecks, text } from "./checked-options.js";
+import { type OptionChecks, optionalText } from "./checked-options.js";
 import { jsonSchemaOf, type ReplySchema } from "./response-schema.js";
 
 /** At most one of these: every token is chosen so that the text has the form. */
@@ -24,13 +24,13 @@ export const FORMAT_CHECKS: OptionChecks<FormatOptions> = {
     if (value !== undefined && typeof value !== "string" && !(value instanceof RegExp))
       refuseValue(where, option, "a regular expression", value);
   },
-  grammar: text,
+  grammar: optionalText,
 };
 
 type Given = { readonly [Name in keyof FormatOptions]-?: FormatOptions[Name] | undefined };
 
 /** The specification of the grammar, if the options ask for one. */
-export function formatOf(where: string, { schema, regex, grammar }: Given): GrammarSpec | undefined {
+export function textFormat(where: string, { schema, regex, grammar }: Given): GrammarSpec | undefined {
   if ([schema, regex, grammar].filter((format) => format !== undefined).length > 1)
     refuseValue(where, "schema", "one of schema, regex and grammar", "several");
   if (schema !== undefined) return { kind: "schema", schema: jsonSchemaOf(schema, "schema") };

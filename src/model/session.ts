@@ -30,19 +30,19 @@ export interface SessionOptions {
 const SESSION_OPTION_NAMES: Readonly<Record<keyof SessionOptions, true>> = { system: true, messages: true, chat: true };
 
 /** The part of a model that a session needs. */
-export interface ChatModel {
+export interface SessionModel {
   readonly name: string;
   chat<Value = undefined>(messages: readonly ChatMessage[], options?: ChatOptions<Value>): Chat<Value>;
 }
 
 /** A conversation with a model, turn by turn. */
 export class Session {
-  readonly #model: ChatModel;
+  readonly #model: SessionModel;
   readonly #options: ChatOptions<never>;
   readonly #messages: ChatMessage[] = [];
   #isReplying = false;
 
-  constructor(model: ChatModel, options: SessionOptions = {}) {
+  constructor(model: SessionModel, options: SessionOptions = {}) {
     refuseUnknownKeys("session", options, Object.keys(SESSION_OPTION_NAMES));
     const { system, messages = [], chat = {} } = options;
     if (system !== undefined && typeof system !== "string") refuseValue("session", "system", "text", system);

@@ -122,7 +122,7 @@ export class ExecutionPlan implements AsyncDisposable {
    * Loads what the first step will want, and resolves when the first of it is on its way. Not where it cannot fit: nothing
    * is read then, and the step says why.
    */
-  async loadAhead(): Promise<void> {
+  async preload(): Promise<void> {
     this.#lifetime.assertAlive();
     const { residentWeightBytes, scratchBytes } = this.memory();
     if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes)

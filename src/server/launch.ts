@@ -4,9 +4,9 @@
 
 import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
-import { createModelShelf, type PooledModel, type ShelfEntry } from "../engine/model-pool.js";
+import { createModelPool, type PooledModel, type ModelEntry } from "../engine/model-pool.js";
 import { computeFirstToken } from "../engine/engine.js";
-import type { ModelListing, ModelShelf } from "../engine/serving.js";
+import type { ModelListing, ModelPool } from "../engine/serving.js";
 import type { WarmUpOptions, WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
@@ -29,9 +29,9 @@ export interface LaunchedModel extends PooledModel {
 /** What to serve, and how. */
 export interface LaunchOptions {
   /** The models to serve: the first is loaded at once, the others with the first request for them. */
-  readonly models: readonly ShelfEntry[];
+  readonly models: readonly ModelEntry[];
   /** Opens a model file on the chosen backend. */
-  readonly openModel: (entry: ShelfEntry) => Promise<LaunchedModel>;
+  readonly openModel: (entry: ModelEntry) => Promise<LaunchedModel>;
   /** Idle time after which a model is unloaded; undefined keeps all loaded. */
   readonly idleTimeoutMs: number | undefined;
   /** Whether each model is warmed up once it is loaded. */
@@ -96,7 +96,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
       );
     return model;
   });
-  const pool = createModelShelf({
+  const pool = createModelPool({
     models,
     onUnload: (model) => grammar.forget(model),
     load: (entry) => loads.begin(entry),
@@ -137,7 +137,7 @@ function becomeReady(readiness: Readiness, { server, pool }: Parts, name: string
 interface Parts {
   readonly server: Server;
   readonly loads: Loads<LaunchedModel>;
-  readonly pool: ModelShelf;
+  readonly pool: ModelPool;
   readonly threads: readonly AsyncDisposable[];
 }
 
@@ -150,7 +150,7 @@ async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: num
   await loads.settle(SETTLING_MS);
 }
 
-async function load({ openModel }: LaunchOptions, entry: ShelfEntry, signal: AbortSignal): Promise<LaunchedModel> {
+async function load({ openModel }: LaunchOptions, entry: ModelEntry, signal: AbortSignal): Promise<LaunchedModel> {
   const model = await openModel(entry);
   if (signal.aborted) {
     await model[Symbol.asyncDispose]();

@@ -3,21 +3,21 @@
 // is disposed as soon as it is loaded.
 
 import { setTimeout as pause } from "node:timers/promises";
-import type { ShelfEntry } from "../engine/model-pool.js";
+import type { ModelEntry } from "../engine/model-pool.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 
 /** Model loads in progress, which can be aborted together. */
 export class Loads<Loaded extends AsyncDisposable> {
-  readonly #load: (entry: ShelfEntry, signal: AbortSignal) => Promise<Loaded>;
+  readonly #load: (entry: ModelEntry, signal: AbortSignal) => Promise<Loaded>;
   readonly #ending = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
 
   /** `load` ends as soon as it can when its signal is aborted. */
-  constructor(load: (entry: ShelfEntry, signal: AbortSignal) => Promise<Loaded>) {
+  constructor(load: (entry: ModelEntry, signal: AbortSignal) => Promise<Loaded>) {
     this.#load = load;
   }
 
-  async begin(entry: ShelfEntry): Promise<Loaded> {
+  async begin(entry: ModelEntry): Promise<Loaded> {
     const { signal } = this.#ending;
     signal.throwIfAborted();
     const loading = this.#load(entry, signal);

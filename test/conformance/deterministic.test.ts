@@ -64,7 +64,7 @@ async function watchedLogits(
   backend: Backend,
   { path, kvCacheType, length }: Watched,
   sizes: readonly number[],
-  company = 0,
+  batchMates = 0,
 ): Promise<ReadonlyMap<number, Float32Array>> {
   await using loader = await GgufLoader.open(path);
   const plan = ExecutionPlan.fromLoader(loader, backend, {
@@ -76,7 +76,7 @@ async function watchedLogits(
   const found = new Map<number, Float32Array>();
   for (let start = 0, turn = 0; start < length; turn++) {
     const end = Math.min(length, start + sizes[turn % sizes.length]);
-    const rows = await plan.step(stepOf(start, end, company), cache);
+    const rows = await plan.step(stepOf(start, end, batchMates), cache);
     const watched = WATCHED.filter((position) => position >= start && position < end);
     for (const [index, position] of watched.entries()) found.set(position, logitsOf(rows[index]));
     start = end;
@@ -84,20 +84,20 @@ async function watchedLogits(
   return found;
 }
 
-/** `company` tokens of another sequence come along and stand first, always its first ones, in blocks of its own. */
-function stepOf(start: number, end: number, company: number): StepInput {
+/** `batchMates` tokens of another sequence come along and stand first, always its first ones, in blocks of its own. */
+function stepOf(start: number, end: number, batchMates: number): StepInput {
   const own = end - start;
   const positions = Array.from({ length: own }, (_, index) => start + index);
-  const others = Array.from({ length: company }, (_, index) => index);
+  const others = Array.from({ length: batchMates }, (_, index) => index);
   const block = (first: number, count: number): Int32Array =>
     Int32Array.from({ length: Math.ceil(count / BLOCK_TOKENS) }, (_, index) => first + index);
   return {
     tokens: Int32Array.from([...others.map((index) => TOKENS[index * 3]), ...TOKENS.subarray(start, end)]),
     positions: Int32Array.from([...others, ...positions]),
-    sequenceOffsets: company === 0 ? Int32Array.of(0, own) : Int32Array.of(0, company, company + own),
-    blockTables: [...(company === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, company)]), block(0, end)],
+    sequenceOffsets: batchMates === 0 ? Int32Array.of(0, own) : Int32Array.of(0, batchMates, batchMates + own),
+    blockTables: [...(batchMates === 0 ? [] : [block(CONTEXT / BLOCK_TOKENS, batchMates)]), block(0, end)],
     outputs: WATCHED.filter((position) => position >= start && position < end).map((position) => ({
-      row: company + position - start,
+      row: batchMates + position - start,
       want: { kind: "logits" },
     })),
   };
@@ -112,7 +112,7 @@ describeSubjects((subject) => {
   beforeAll(() => writeModels(subject));
 
   it.each(modelsOf(subject))(
-    "gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in company, on one to three threads, with $kvCacheType",
+    "gives the same bits in steps of 1, 8, 9, 512 and mixed tokens, in batchMates, on one to three threads, with $kvCacheType",
     async ({ kvCacheType }) => {
       // Past the border of what attention looks at in one piece in any case.
       const [length] = subject.cases([TOKENS.length], [210]);
@@ -122,7 +122,7 @@ describeSubjects((subject) => {
       expect([...expected.keys()]).toEqual(WATCHED.filter((position) => position < length));
       const ways: readonly {
         readonly sizes: readonly number[];
-        readonly company?: number;
+        readonly batchMates?: number;
         readonly threads: number;
       }[] = [
         { sizes: [1], threads: 2 },
@@ -130,11 +130,11 @@ describeSubjects((subject) => {
         { sizes: [9], threads: 3 },
         { sizes: [512], threads: 2 },
         { sizes: [3, 40, 1, 17, 130, 2], threads: 2 },
-        { sizes: [1, 7, 100], company: 12, threads: 3 },
+        { sizes: [1, 7, 100], batchMates: 12, threads: 3 },
       ];
-      for (const { sizes, company, threads } of subject.cases(ways, ways.slice(-2))) {
+      for (const { sizes, batchMates, threads } of subject.cases(ways, ways.slice(-2))) {
         await using backend = subject.create({ deterministic: true, threads });
-        const found = await watchedLogits(backend, watched, sizes, company);
+        const found = await watchedLogits(backend, watched, sizes, batchMates);
         for (const [position, logits] of expected) {
           expect(found.get(position), `position ${position} in steps of ${sizes.join(", ")}`).toEqual(logits);
         }

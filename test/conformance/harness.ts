@@ -43,7 +43,7 @@ export function floats(shape: readonly number[], values: ArrayLike<number>): Cas
 }
 
 export function randomWeight(dice: Dice, type: SupportedTypeName, shape: readonly number[], size = 1): CaseWeight {
-  const elements = shape.reduce((product, dimension) => product * dimension, 1);
+  const elements = shape.reduce((total, dimension) => total * dimension, 1);
   return { type, shape, data: randomTensor(dice, type, elements, size) };
 }
 
@@ -111,7 +111,7 @@ export async function withProgram<Result>(
 
 function descriptorOf(name: string, { weights }: ProgramCase): TensorDescriptor {
   const { type, shape, data } = weights[name];
-  const elements = shape.reduce((product, dimension) => product * dimension, 1);
+  const elements = shape.reduce((total, dimension) => total * dimension, 1);
   return { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
 }
 

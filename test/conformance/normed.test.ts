@@ -22,7 +22,7 @@ import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result: less than a thousandth of it, more than one step of a long row. */
 const TOLERANCE = 8e-7;
-/** One token, whose products may norm inside, and some, all on ways that round: both are held to one measure. */
+/** One token, whose matmuls may norm inside, and some, all on ways that round: both are held to one measure. */
 const TOKEN_COUNTS = [1, 2, 8];
 const MOST_TOKENS = Math.max(...TOKEN_COUNTS);
 const EPSILON = 1e-5;
@@ -57,7 +57,7 @@ function normedCase(
   rounds: boolean,
 ): ProgramCase {
   const dice = new Dice(width + outputs);
-  const products = types.map((type, index): [string, CaseWeight] => [
+  const matmuls = types.map((type, index): [string, CaseWeight] => [
     `product${index}.weight`,
     randomWeight(dice, type, [width, outputs], 1 / Math.sqrt(width)),
   ]);
@@ -66,7 +66,7 @@ function normedCase(
     weights: {
       inputs: inputs ?? inputTable(dice, width, MOST_TOKENS, 3),
       "norm.weight": normWeight ?? randomWeight(dice, norm, [width]),
-      ...Object.fromEntries(products),
+      ...Object.fromEntries(matmuls),
       "product0.bias": inputTable(dice, outputs, 1),
       "product0.scale": floats([1], [0.37]),
     },

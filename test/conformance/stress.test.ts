@@ -55,7 +55,7 @@ async function write(model: Model, seed: number, signal?: AbortSignal): Promise<
     ignoreEndOfGeneration: true,
     ...(signal === undefined ? {} : { signal }),
   };
-  for await (const piece of model.generate(randomTokens(seed, 5 + seed * 3), options)) tokens.push(...piece.tokens);
+  for await (const delta of model.generate(randomTokens(seed, 5 + seed * 3), options)) tokens.push(...delta.tokens);
   return tokens;
 }
 

@@ -102,7 +102,7 @@ export function validSpec(isa: string, threads: number, deterministic: boolean):
   const types: readonly SupportedTypeName[] = ["Q8_0", "Q4_0", "F16", "IQ4_NL"];
   const descriptors = program.weights.map(({ name, shape, role }, id): TensorDescriptor => {
     const layout = layoutByName(role === "vector" ? "F32" : types[id % types.length]);
-    const elements = shape.reduce((product, dimension) => product * dimension, 1);
+    const elements = shape.reduce((total, dimension) => total * dimension, 1);
     return { name, layout, shape, elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
   });
   const limits = {

@@ -13,7 +13,7 @@ import { openEmulated, type WaveSize } from "./emulated-hip.js";
 const BLOCK_TOKENS = 16;
 /** A sequence is this long, in blocks of its own. */
 const SEQUENCE_TOKENS = 288;
-const PRODUCT_WIDTH = 32;
+const MATMUL_WIDTH = 32;
 
 interface Case {
   readonly type: KvCacheType;
@@ -23,8 +23,8 @@ interface Case {
   readonly valueWidth: number;
   readonly rotaryWidth: number;
   readonly style: RopeStyle;
-  /** Weights of the product after it, which has its say in the form; without one the result lies where its inputs did. */
-  readonly product?: "F32" | "Q8_0";
+  /** Weights of the matmul after it, which has its say in the form; without one the result lies where its inputs did. */
+  readonly matmul?: "F32" | "Q8_0";
 }
 
 /** Single heads and groups to a block, more heads than a block takes, columns that are no whole pieces, several batches. */
@@ -37,7 +37,7 @@ const CASES: readonly Case[] = [
     valueWidth: 128,
     rotaryWidth: 128,
     style: "halves",
-    product: "Q8_0",
+    matmul: "Q8_0",
   },
   { type: "f16", heads: 6, kvHeads: 3, keyWidth: 20, valueWidth: 7, rotaryWidth: 12, style: "adjacent" },
   {
@@ -48,7 +48,7 @@ const CASES: readonly Case[] = [
     valueWidth: 64,
     rotaryWidth: 64,
     style: "halves",
-    product: "F32",
+    matmul: "F32",
   },
   {
     type: "q8_0",
@@ -58,13 +58,13 @@ const CASES: readonly Case[] = [
     valueWidth: 96,
     rotaryWidth: 32,
     style: "adjacent",
-    product: "Q8_0",
+    matmul: "Q8_0",
   },
   { type: "q8_0", heads: 20, kvHeads: 1, keyWidth: 64, valueWidth: 32, rotaryWidth: 64, style: "halves" },
 ];
 
 function caseOf(
-  { type, heads, kvHeads, keyWidth, valueWidth, rotaryWidth, style, product }: Case,
+  { type, heads, kvHeads, keyWidth, valueWidth, rotaryWidth, style, matmul }: Case,
   spoilt?: number,
 ): ProgramCase {
   const dice = new Dice(heads * keyWidth + valueWidth);
@@ -73,7 +73,7 @@ function caseOf(
   const inputs = inputTable(dice, width, SEQUENCE_TOKENS, 1.5);
   if (spoilt !== undefined)
     new Float32Array(inputs.data.buffer, inputs.data.byteOffset)[(spoilt + 1) * width - 1] = Number.POSITIVE_INFINITY;
-  const outputs = { inputs: heads * valueWidth, outputs: PRODUCT_WIDTH };
+  const outputs = { inputs: heads * valueWidth, outputs: MATMUL_WIDTH };
   return {
     vocabularySize: SEQUENCE_TOKENS,
     kv: { layers: 2, kvHeads, keyWidth, valueWidth },
@@ -82,9 +82,9 @@ function caseOf(
     blocks: (3 * SEQUENCE_TOKENS) / BLOCK_TOKENS,
     weights: {
       inputs,
-      ...(product === undefined
+      ...(matmul === undefined
         ? {}
-        : { "product.weight": randomWeight(dice, product, [outputs.inputs, outputs.outputs]) }),
+        : { "matmul.weight": randomWeight(dice, matmul, [outputs.inputs, outputs.outputs]) }),
     },
     build: (graph) => {
       const input = graph.embed("inputs", width, SEQUENCE_TOKENS);
@@ -108,7 +108,7 @@ function caseOf(
       });
       return {
         hidden: graph.selectRows(
-          product === undefined ? attended : graph.matmul(attended, "product", outputs),
+          matmul === undefined ? attended : graph.matmul(attended, "matmul", outputs),
           "outputs",
         ),
       };

@@ -127,7 +127,7 @@ describeEmulator("steps of many tokens", () => {
     "are right, bit for bit as without it, if a BLAS library computes wrongly (%s)",
     async (wrong) => {
       alone ??= (await computed(ABSENT)).logits;
-      const { logits, notices } = await computed(library, { FAKE_MATRIX_LIBRARY_WRONG: wrong });
+      const { logits, notices } = await computed(library, { FAKE_BLAS_WRONG: wrong });
       expect(notices).toEqual([
         expect.stringMatching(
           /the BLAS library is given up: \d+ of \d+ samples of its matmuls were wrong .*; large matmuls run on this package's own kernels/,
@@ -141,7 +141,7 @@ describeEmulator("steps of many tokens", () => {
     "are wrong without the checks, or the test above would show nothing (needs g++ or clang++ for the stand-in)",
     async () => {
       const { divergence, notices } = await computed(library, {
-        FAKE_MATRIX_LIBRARY_WRONG: "zeros",
+        FAKE_BLAS_WRONG: "zeros",
         ROCMFORGE_GPU_CHECKS: "off",
       });
       expect(divergence > LARGEST_DIVERGENCE).toBe(true);
@@ -154,7 +154,7 @@ describeEmulator("steps of many tokens", () => {
     async (call) => {
       for (const checks of ["on", "off"]) {
         const { divergence, notices } = await computed(library, {
-          FAKE_MATRIX_LIBRARY_FAIL: call,
+          FAKE_BLAS_FAIL: call,
           ROCMFORGE_GPU_CHECKS: checks,
         });
         expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);

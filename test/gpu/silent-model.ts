@@ -5,15 +5,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, vi } from "vitest";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { writeModel } from "./random-models.js";
 
-/** `ahead`: whether kernels are compiled before a step wants them. */
-export function useSilentModel(ahead: "on" | "off"): { readonly folder: TemporaryFolder; readonly path: string } {
+/** `prewarm`: whether kernels are compiled before a step wants them. */
+export function useSilentModel(prewarm: "on" | "off"): { readonly folder: TemporaryFolder; readonly path: string } {
   const folder = new TemporaryFolder();
   const path = folder.file("model.gguf");
   let caches = 0;
   beforeAll(() => writeModel(path));
   afterAll(() => folder[Symbol.dispose]());
   beforeEach(() => {
-    vi.stubEnv("ROCMFORGE_GPU_PREWARM", ahead);
+    vi.stubEnv("ROCMFORGE_GPU_PREWARM", prewarm);
     vi.stubEnv("ROCMFORGE_GPU_BLAS", "off");
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
   });

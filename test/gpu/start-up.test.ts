@@ -98,10 +98,10 @@ describe("while the device is being opened", () => {
     await using model = await openModel(path, backend);
     await using _ = backend;
     vi.spyOn(backend, "memory").mockReturnValue({ totalBytes: 1000, availableBytes: 1000 });
-    await model.plan.loadAhead();
+    await model.plan.preload();
     expect(model.plan.loadingStats()).toMatchObject({ loadedTensors: 0, loadingTensors: 0 });
     vi.restoreAllMocks();
-    await model.plan.loadAhead();
+    await model.plan.preload();
     expect(model.plan.loadingStats().loadedTensors).toBeGreaterThan(0);
   });
 

@@ -196,7 +196,7 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
     vi.stubEnv("ROCMFORGE_CUBLASLT_LIBRARY", folder.file("matrix-library.so"));
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", cache);
     // There is no memory behind the driver's addresses.
-    vi.stubEnv("FAKE_MATRIX_LIBRARY_FAIL", "multiply");
+    vi.stubEnv("FAKE_BLAS_FAIL", "multiply");
     await using model = await open();
     await model.run(stepOf({ decoding: 1, prompt: 0, longest: 1 }));
     const before = chosen();

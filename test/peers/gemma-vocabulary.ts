@@ -8,7 +8,7 @@ import { awkwardText } from "./awkward-text.js";
 
 const TYPES = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
 const LONGEST_RUN = 31;
-const PIECES = 3000;
+const TOKEN_TEXTS = 3000;
 const SPACE = "▁";
 const TAGS = ["table", "tbody", "tr", "td", "h1", "h2", "b", "i", "code", "br"];
 const LETTERS = [
@@ -70,22 +70,22 @@ function specials(): Token[] {
 }
 
 /** Pieces grow out of shorter ones, so that merges lead to most of them; their scores fall by rank, with some ties. */
-function pieces(dice: Dice): Token[] {
+function tokenTexts(dice: Dice): Token[] {
   const texts = [...new Set([...LETTERS, ...OTHERS.filter(() => dice.below(4) > 0)])];
   const singles = texts.length;
-  while (texts.length < PIECES) {
+  while (texts.length < TOKEN_TEXTS) {
     const joined = dice.pick(texts) + dice.pick(texts);
     if (joined.length <= 12) texts.push(joined);
   }
   return [...new Set(texts)].map((text, rank) => ({
     text,
     type: TYPES.normal,
-    score: rank < singles ? -(PIECES + rank) : -(dice.below(8) === 0 ? rank - 1 : rank),
+    score: rank < singles ? -(TOKEN_TEXTS + rank) : -(dice.below(8) === 0 ? rank - 1 : rank),
   }));
 }
 
 export function gemmaVocabulary(dice: Dice): GgufEntry[] {
-  const made = [...specials(), ...pieces(dice)];
+  const made = [...specials(), ...tokenTexts(dice)];
   const tokens = [...new Map(made.toReversed().map((token) => [token.text, token])).values()].toReversed();
   const idOf = (text: string): number => tokens.findIndex((token) => token.text === text);
   return [

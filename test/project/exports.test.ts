@@ -11,7 +11,6 @@ const DECLARATION =
 
 /** Names that several files declare on purpose, by the reason. */
 const MEANT: Readonly<Record<string, string>> = {
-  createBackend: "every backend's module exports one for the registry, whose own chooses among them",
   serve: "the library's function, and the command of the same name",
 };
 

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from "vitest";
 import { TemplateRunner } from "../../src/chat/template/template-runner.js";
-import type { ServedModel } from "../../src/engine/serving.js";
+import type { ModelEngine } from "../../src/engine/serving.js";
 import { GrammarWorker } from "../../src/grammar/worker/grammar-worker.js";
 import { packVocabulary } from "../../src/grammar/automaton/packed-vocabulary.js";
 import { GrammarCompilers } from "../../src/completion/grammar-compilers.js";
@@ -44,7 +44,7 @@ describe("grammars of models", () => {
   afterAll(() => threads[Symbol.asyncDispose]());
   const { signal } = new AbortController();
 
-  async function allows(model: ServedModel, text: string): Promise<boolean> {
+  async function allows(model: ModelEngine, text: string): Promise<boolean> {
     using constraint = await threads.constraint(model, { kind: "regex", pattern: "a" }, signal);
     const mask = await constraint.allowed();
     const token = text.charCodeAt(0);

@@ -3,10 +3,10 @@
 
 import { printable } from "../format.js";
 
-export type PieceKind = "text" | "reasoning";
+export type DeltaKind = "text" | "reasoning";
 
 export interface AnswerDelta {
-  readonly kind: PieceKind;
+  readonly kind: DeltaKind;
   readonly text: string;
 }
 
@@ -25,7 +25,7 @@ const CLOSERS = { dimmed: NOT_DIM, marked: "\n[answer]", hidden: "" } as const;
 export class AnswerView {
   readonly #look: AnswerLook;
   readonly #write: (text: string) => Promise<void>;
-  #kind: PieceKind | undefined;
+  #kind: DeltaKind | undefined;
   /** White space that is shown only if more text follows. */
   #blank = "";
   #isBegun = false;
@@ -61,7 +61,7 @@ export class AnswerView {
     await this.#write(isDim ? `${NOT_DIM}\n` : "\n");
   }
 
-  #turnTo(kind: PieceKind): string {
+  #turnTo(kind: DeltaKind): string {
     const before = this.#kind;
     this.#kind = kind;
     const closing = before === "reasoning" ? CLOSERS[this.#look.reasoning] : "";

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { BackendError } from "../../errors.js";
-import type { CompletionSummary, FinishReason } from "../../engine/serving.js";
+import type { CompletionSummary, ChoiceFinishReason } from "../../engine/serving.js";
 import type { AnswerDelta } from "./answer-view.js";
 import { ChatSession } from "./chat-session.js";
 import type { ChatConsole } from "./console.js";
@@ -16,13 +16,13 @@ class Echo implements Speaker {
   readonly modelName = "echo";
   readonly prompts: string[] = [];
   readonly limits: (number | undefined)[] = [];
-  reason: FinishReason = "stop";
+  reason: ChoiceFinishReason = "stop";
   failure: Error | undefined;
   /** Of an answer that has begun. */
   lateFailure: Error | undefined;
   reasoning = "";
   /** Told before each delta. */
-  onPiece: () => void = () => {};
+  onDelta: () => void = () => {};
 
   constructor(
     readonly contextTokens = 1000,
@@ -54,7 +54,7 @@ class Echo implements Speaker {
     if (this.reasoning !== "") yield { kind: "reasoning", text: this.reasoning };
     let written = 0;
     for (const delta of text.split(/(?<= )/)) {
-      this.onPiece();
+      this.onDelta();
       if (signal.aborted) break;
       if (written > 0 && this.lateFailure !== undefined) throw this.lateFailure;
       yield { kind: "text", text: delta };
@@ -64,7 +64,7 @@ class Echo implements Speaker {
   }
 }
 
-function summaryOf(promptTokens: number, generatedTokens: number, reason: FinishReason): CompletionSummary {
+function summaryOf(promptTokens: number, generatedTokens: number, reason: ChoiceFinishReason): CompletionSummary {
   const times = { queuedMs: 0, promptMs: 1, timeToFirstTokenMs: 1, tokensPerSecond: 10, preemptions: 0 };
   return { choices: [{ reason, generatedTokens }], promptTokens, cachedTokens: 3, generatedTokens, seed: 7, ...times };
 }
@@ -117,15 +117,15 @@ interface Talk {
   readonly isAgreeable?: boolean;
   readonly trim?: boolean;
   readonly system?: string;
-  readonly onPiece?: (console: Script) => void;
+  readonly onDelta?: (console: Script) => void;
 }
 
 async function talk(
   lines: readonly string[],
-  { speaker = new Echo(), isInteractive = true, isAgreeable = false, trim = false, system, onPiece }: Talk = {},
+  { speaker = new Echo(), isInteractive = true, isAgreeable = false, trim = false, system, onDelta }: Talk = {},
 ) {
   const console = new Script(lines, isInteractive, isAgreeable);
-  speaker.onPiece = () => onPiece?.(console);
+  speaker.onDelta = () => onDelta?.(console);
   const waiting = { end() {}, [Symbol.dispose]() {} };
   await new ChatSession({ console, speaker, system, trim, wait: () => waiting }).run();
   return { console, prompts: speaker.prompts, written: console.written, notes: console.notes };
@@ -199,7 +199,7 @@ describe("an answer that is stopped", () => {
   async function stoppedAfter(deltas: number) {
     let left = deltas;
     return await talk(["one", "two"], {
-      onPiece: (console) => {
+      onDelta: (console) => {
         if (left-- === 0) console.stop.abort();
       },
     });

@@ -39,7 +39,7 @@ function inOurWords(report: DeviceReport): DeviceReport {
 }
 
 function describe({ backend, driver, compiler, devices: found, choice, unavailable }: DeviceReport): string {
-  const facts = [
+  const properties = [
     ...(driver === undefined ? [] : [["driver", `${driver.version} (${driver.library})`]]),
     ...(compiler === undefined ? [] : [["compiler", compiler]]),
     ...(unavailable === undefined
@@ -52,7 +52,7 @@ function describe({ backend, driver, compiler, devices: found, choice, unavailab
     ...(choice === undefined || unavailable !== undefined ? [] : [["takes", `${choice.index}: ${choice.because}`]]),
   ];
   const state = unavailable === undefined ? "ready" : "not available";
-  return `${backend}: ${state}\n${formatTable(facts.map((row) => row.map((cell) => printable(cell))))}`;
+  return `${backend}: ${state}\n${formatTable(properties.map((row) => row.map((cell) => printable(cell))))}`;
 }
 
 function describeDevice({

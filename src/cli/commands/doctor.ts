@@ -128,7 +128,7 @@ function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsA
 function describeBackend({ name, summary, unavailable, diagnostics = {} }: BackendReport): string[] {
   const rows =
     unavailable === undefined
-      ? Object.entries(diagnostics).map(([fact, value]) => [wordsOf(fact), printable(factText(value))])
+      ? Object.entries(diagnostics).map(([property, value]) => [wordsOf(property), printable(propertyText(value))])
       : [
           ["because", printable(unavailable.reason)],
           ["what to do", printable(inCommandLineWords(unavailable.remedy))],
@@ -140,7 +140,7 @@ function describeBackend({ name, summary, unavailable, diagnostics = {} }: Backe
   ];
 }
 
-function factText(value: string | number | boolean | readonly string[]): string {
+function propertyText(value: string | number | boolean | readonly string[]): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   return typeof value === "object" ? value.join(", ") : String(value);
 }

@@ -7,8 +7,8 @@ import type { TypeName } from "./keywords.js";
 import { asSchema, type Schema, type SchemaObject } from "./pointer.js";
 
 /** Every value has exactly one of these types; integers are numbers. */
-export const VALUE_TYPES = ["object", "array", "string", "number", "boolean", "null"] as const satisfies TypeName[];
-export type ValueType = (typeof VALUE_TYPES)[number];
+export const JSON_TYPES = ["object", "array", "string", "number", "boolean", "null"] as const satisfies TypeName[];
+export type ValueType = (typeof JSON_TYPES)[number];
 
 /** How deep combined schemas are followed; deeper parts stay as they are. */
 const MAX_DEPTH = 8;

@@ -4,7 +4,7 @@
 import { GrammarError } from "../../errors.js";
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid } from "../limits.js";
-import { reducedToType, VALUE_TYPES, type ValueType } from "./by-type.js";
+import { reducedToType, JSON_TYPES, type ValueType } from "./by-type.js";
 import { keywordList, objectOf } from "./keywords.js";
 import type { PlainSchema } from "./merge.js";
 import { isNegatedWhole, negated } from "./negation.js";
@@ -185,7 +185,7 @@ function exclusive(merging: Merging, options: readonly unknown[], place: string)
       if (other === index || areDisjoint(merging, list, others, place)) continue;
       left = isNegatable(merging, schema, 0)
         ? without(left, schema)
-        : VALUE_TYPES.flatMap((type) => {
+        : JSON_TYPES.flatMap((type) => {
             const typed = ofType(merging, left, type, place);
             const reduced = typed.length === 0 ? false : reducedToType(merging, schema, type, place);
             const isApart =

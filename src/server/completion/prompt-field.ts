@@ -7,9 +7,9 @@ import { checkCharacters, checkPromptTokens, checkPromptTexts, refuseRequest } f
 import type { ServerContext } from "./route-context.js";
 
 /** A prompt as text or tokens. */
-export type Prompt = string | readonly number[];
+export type RequestPrompt = string | readonly number[];
 /** One or more prompts. */
-export type PromptField = Prompt | readonly string[] | readonly (readonly number[])[];
+export type PromptField = RequestPrompt | readonly string[] | readonly (readonly number[])[];
 
 const LARGEST_TOKEN = 2 ** 31 - 1;
 
@@ -51,13 +51,13 @@ export function isTokenList(value: unknown): value is readonly number[] {
 }
 
 /** The prompts of a field as a list. */
-export function promptsOf(field: PromptField): readonly Prompt[] {
-  if (typeof field === "string" || typeof field[0] === "number") return [field as Prompt];
-  return field as readonly Prompt[];
+export function promptsOf(field: PromptField): readonly RequestPrompt[] {
+  if (typeof field === "string" || typeof field[0] === "number") return [field as RequestPrompt];
+  return field as readonly RequestPrompt[];
 }
 
 /** Refuses prompts whose texts are too long together. */
-export function checkPromptCharacters(prompts: readonly Prompt[], most: number, field: string): void {
+export function checkPromptCharacters(prompts: readonly RequestPrompt[], most: number, field: string): void {
   checkCharacters(
     prompts.filter((prompt) => typeof prompt === "string"),
     most,
@@ -67,7 +67,7 @@ export function checkPromptCharacters(prompts: readonly Prompt[], most: number, 
 
 /** The prompts of a request, and how they are tokenized. */
 export interface RequestedPrompts {
-  readonly prompts: readonly Prompt[];
+  readonly prompts: readonly RequestPrompt[];
   /** The request field that they came in. */
   readonly field: string;
   /** Tokens of the context that are kept for generation after each prompt. */

@@ -1,6 +1,6 @@
 // The options of a server, resolved once: misspelt names and impossible values are refused before it listens.
 
-import type { ModelShelf as ModelPool } from "../../engine/serving.js";
+import type { ModelPool } from "../../engine/serving.js";
 import type { LogDestination } from "../../log/bounded-log.js";
 import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../../options.js";
 import { resolveSamplerOptions, type SamplerOptions } from "../../sampler/options.js";

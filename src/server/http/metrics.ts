@@ -3,7 +3,7 @@
 // clients send.
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { CompletionSummary, EngineStatistics, ModelShelf as ModelPool } from "../../engine/serving.js";
+import type { CompletionSummary, EngineStatistics, ModelPool } from "../../engine/serving.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const FIRST_TOKEN_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60];

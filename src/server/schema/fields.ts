@@ -15,8 +15,6 @@ const MAX_BIAS = 100;
 const LARGEST_SEED = 2 ** 63;
 /** Bits of a seed that the sampler takes. */
 const SEED_BITS = 53;
-/** OpenAI's limit on alternatives of a token. */
-export const MAX_TOP_LOGPROBS = 20;
 
 /** Accepted by every endpoint without effect: they are about accounts, billing, storage and caches. */
 export const FIELDS_WITHOUT_EFFECT = [

@@ -5,15 +5,15 @@ import type { ChatTemplates } from "../../chat/template/chat-templates.js";
 import type {
   ChoiceSummary,
   Completion,
-  CompletionPiece,
+  CompletionDelta,
   CompletionRequest,
   CompletionSummary,
   EngineStatistics,
-  FinishReason,
+  ChoiceFinishReason,
   ModelLease,
   ModelListing,
-  ModelShelf,
-  ServedModel,
+  ModelPool,
+  ModelEngine,
   TokenLogprob,
 } from "../../engine/serving.js";
 import { StopStrings } from "../../engine/stop-strings.js";
@@ -62,7 +62,7 @@ export interface FakeScript {
   embed?: (tokens: Int32Array) => Float32Array | Promise<Float32Array>;
 }
 
-export class FakeModel implements ServedModel {
+export class FakeModel implements ModelEngine {
   readonly tokenizer: Tokenizer = fakeTokenizer;
   readonly vocabularySize: number = VOCABULARY_SIZE;
   readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
@@ -113,7 +113,7 @@ export class FakeModel implements ServedModel {
     ending: Ending,
     settle: (summary: CompletionSummary) => void,
     fail: (error: unknown) => void,
-  ): AsyncGenerator<CompletionPiece, void, undefined> {
+  ): AsyncGenerator<CompletionDelta, void, undefined> {
     this.running++;
     const count = request.choices ?? 1;
     const choices: ChoiceSummary[] = Array.from({ length: count }, () => ({ reason: "abort", generatedTokens: 0 }));
@@ -145,12 +145,12 @@ export class FakeModel implements ServedModel {
     { signal, left }: Ending,
     choice: number,
     text: string,
-  ): AsyncGenerator<CompletionPiece, ChoiceSummary, undefined> {
+  ): AsyncGenerator<CompletionDelta, ChoiceSummary, undefined> {
     const stops = new StopStrings(request.stop ?? []);
     const decoder = fakeTokenizer.createDecoder();
     const tokens = [...Buffer.from(text)];
     let generatedTokens = 0;
-    const ended = (reason: FinishReason, stop?: string): ChoiceSummary => ({
+    const ended = (reason: ChoiceFinishReason, stop?: string): ChoiceSummary => ({
       reason,
       generatedTokens,
       ...(stop === undefined ? {} : { stop }),
@@ -256,7 +256,7 @@ const EMPTY_STATISTICS: EngineStatistics = {
   stepsMs: 500,
 };
 
-export class FakeModelPool implements ModelShelf {
+export class FakeModelPool implements ModelPool {
   /** Awaited before a model is leased. */
   loading: Promise<void> | undefined;
   /** States of models other than "loaded". */
@@ -287,7 +287,7 @@ export class FakeModelPool implements ModelShelf {
     return { model, [Symbol.dispose]: () => {} };
   }
 
-  async with<Result>(name: string, use: (model: ServedModel) => Promise<Result>): Promise<Result> {
+  async with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result> {
     using lease = await this.acquire(name);
     return await use(lease.model);
   }

@@ -49,7 +49,7 @@ describe.each(MODELS)("%s", (name, path) => {
     const chosen: number[] = [];
     const options = { maxTokens: exact.greedy.length, temperature: 0, ignoreEndOfGeneration: true };
     if (exact.greedy.length > 0) {
-      for await (const piece of model.generate(Int32Array.from(tokens), options)) chosen.push(...piece.tokens);
+      for await (const delta of model.generate(Int32Array.from(tokens), options)) chosen.push(...delta.tokens);
     }
     expect(chosen).toEqual(exact.greedy);
   });

@@ -68,7 +68,7 @@ export function randomModel(spec: RandomModelSpec): RandomModel {
 export function widened(model: RandomModel): RandomModel {
   const tensors = model.tensors.map((tensor): MadeTensor => {
     if (tensor.type === "F32") return tensor;
-    const elements = tensor.shape.reduce((product, dimension) => product * dimension, 1);
+    const elements = tensor.shape.reduce((total, dimension) => total * dimension, 1);
     return { ...tensor, type: "F32", data: encodeTensor("F32", decodeTensor(tensor.type, tensor.data, elements)) };
   });
   return { ...model, tensors };
@@ -137,7 +137,7 @@ class TensorMaker {
     this.#matrix("token_embd", width, vocabulary, LOGIT_SIZE);
     for (let layer = 0; layer < layers + predictingLayers; layer++) this.#layer(layer);
     this.#norm("output_norm", width);
-    if (!tied) this.#product("output", width, vocabulary, LOGIT_SIZE);
+    if (!tied) this.#total("output", width, vocabulary, LOGIT_SIZE);
     else if (this.#spec.biases?.includes("output") === true) this.#vector("output.bias", vocabulary, BIAS_SIZE);
     if (this.#spec.ropeFactors === true) this.#ropeFactors();
     return this.#tensors;
@@ -146,17 +146,17 @@ class TensorMaker {
   #layer(layer: number): void {
     const { architecture, width, heads, kvHeads, feedForward, layers, headWidth = width / heads } = this.#spec;
     const block = `blk.${layer}`;
-    const product = (part: string, inputs: number, outputs: number, size = 1): void =>
-      this.#product(`${block}.${part}`, inputs, outputs, size);
+    const total = (part: string, inputs: number, outputs: number, size = 1): void =>
+      this.#total(`${block}.${part}`, inputs, outputs, size);
     this.#norm(`${block}.attn_norm`, width);
     if (this.#spec.fusedQkv === true) {
-      product("attn_qkv", width, (heads + 2 * kvHeads) * headWidth, SHARP_SIZE);
+      total("attn_qkv", width, (heads + 2 * kvHeads) * headWidth, SHARP_SIZE);
     } else {
-      product("attn_q", width, heads * headWidth, SHARP_SIZE);
-      product("attn_k", width, kvHeads * headWidth, SHARP_SIZE);
-      product("attn_v", width, kvHeads * headWidth);
+      total("attn_q", width, heads * headWidth, SHARP_SIZE);
+      total("attn_k", width, kvHeads * headWidth, SHARP_SIZE);
+      total("attn_v", width, kvHeads * headWidth);
     }
-    product("attn_output", heads * headWidth, width);
+    total("attn_output", heads * headWidth, width);
     this.#norm(`${block}.ffn_norm`, width);
     if (architecture === "qwen3" || architecture === "gemma3") {
       this.#norm(`${block}.attn_q_norm`, headWidth, SHARP_SIZE);
@@ -167,24 +167,24 @@ class TensorMaker {
       this.#norm(`${block}.post_ffw_norm`, width);
     }
     if (architecture === "glm4") {
-      product("ffn_up", width, 2 * feedForward, SHARP_SIZE);
+      total("ffn_up", width, 2 * feedForward, SHARP_SIZE);
     } else {
-      product("ffn_gate", width, feedForward, SHARP_SIZE);
-      product("ffn_up", width, feedForward, SHARP_SIZE);
+      total("ffn_gate", width, feedForward, SHARP_SIZE);
+      total("ffn_up", width, feedForward, SHARP_SIZE);
     }
-    product("ffn_down", feedForward, width);
+    total("ffn_down", feedForward, width);
     if (layer >= layers) this.#predictor(block);
   }
 
   #predictor(block: string): void {
     const { width } = this.#spec;
-    this.#product(`${block}.nextn.eh_proj`, 2 * width, width, 1);
+    this.#total(`${block}.nextn.eh_proj`, 2 * width, width, 1);
     this.#norm(`${block}.nextn.enorm`, width);
     this.#norm(`${block}.nextn.hnorm`, width);
   }
 
-  /** A matrix whose product with rows of size 1 has about the size given, and what else its product has. */
-  #product(name: string, inputs: number, outputs: number, size: number): void {
+  /** A matrix whose total with rows of size 1 has about the size given, and what else its total has. */
+  #total(name: string, inputs: number, outputs: number, size: number): void {
     const part = name.slice(name.lastIndexOf(".") + 1);
     const scale = this.#spec.scales?.includes(part) === true ? this.#dice.between(0.25, 0.5) : undefined;
     this.#matrix(name, inputs, outputs, size / (scale ?? 1));

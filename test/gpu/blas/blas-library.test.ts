@@ -20,7 +20,7 @@ import { floatToHalf } from "../../../src/quant/half.js";
 
 const SOURCE = fileURLToPath(new URL("fake-library.cpp", import.meta.url));
 const VARIABLES = { cuda: "ROCMFORGE_CUBLASLT_LIBRARY", hip: "ROCMFORGE_HIPBLASLT_LIBRARY" } as const;
-const FAIL = "FAKE_MATRIX_LIBRARY_FAIL";
+const FAIL = "FAKE_BLAS_FAIL";
 const STREAM = 0n as StreamHandle;
 const compiler = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
 

@@ -1,6 +1,6 @@
 // Stands for cuBLASLt and hipBLASLt on the host: the functions this project calls, for f16 × f16 → f32, on host memory.
 // It refuses whatever the real ones would: wrong enumerators, wrong sizes, strides too small. Counts what is alive, and
-// the environment can make it fail (FAKE_MATRIX_LIBRARY_FAIL: the call's name) or compute wrongly (FAKE_MATRIX_LIBRARY_WRONG):
+// the environment can make it fail (FAKE_BLAS_FAIL: the call's name) or compute wrongly (FAKE_BLAS_WRONG):
 // zeros, nan, nothing (the result is left as it was), tile (the last 32 × 32 elements are zero).
 #include <cstdint>
 #include <cstdlib>
@@ -52,12 +52,12 @@ const float* half_table() {
 }
 
 bool told_to_fail(const char* what) {
-  const char* told = getenv("FAKE_MATRIX_LIBRARY_FAIL");
+  const char* told = getenv("FAKE_BLAS_FAIL");
   return told != nullptr && std::string(told) == what;
 }
 
 std::string told_to_be_wrong() {
-  const char* told = getenv("FAKE_MATRIX_LIBRARY_WRONG");
+  const char* told = getenv("FAKE_BLAS_WRONG");
   return told == nullptr ? "" : told;
 }
 

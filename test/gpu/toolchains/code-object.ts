@@ -14,11 +14,11 @@ export interface KernelUse {
   /** Of a thread's registers, in bytes. */
   readonly spilledBytes: number;
   /** Known of AMD's compilers only. */
-  readonly launch?: LaunchFacts;
+  readonly launch?: LaunchProperties;
 }
 
 /** What has to be as the host believes. */
-export interface LaunchFacts {
+export interface LaunchProperties {
   readonly threads: number;
   readonly waveSize: number;
   readonly argumentBytes: number;

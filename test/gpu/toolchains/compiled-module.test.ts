@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadKernelSource } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
-import type { KernelUse, LaunchFacts } from "./code-object.js";
+import type { KernelUse, LaunchProperties } from "./code-object.js";
 import { type CompiledModule, compileModules } from "./compiled-module.js";
 import type { KernelModule } from "./kernel-modules.js";
 import { CLANG_TARGETS } from "./targets.js";
@@ -16,14 +16,18 @@ const MODULE: KernelModule = {
 };
 const source = loadKernelSource("rows/bandwidth");
 const { layout, threads } = source.kernel("read_all");
-const FACTS: LaunchFacts = { threads: source.constant(threads), waveSize: 32, argumentBytes: layout.sizeBytes };
+const PROPERTIES: LaunchProperties = {
+  threads: source.constant(threads),
+  waveSize: 32,
+  argumentBytes: layout.sizeBytes,
+};
 const USE: KernelUse = {
   name: "read_all",
   vectorRegisters: 20,
   sharedBytes: 0,
   stackBytes: 0,
   spilledBytes: 0,
-  launch: FACTS,
+  launch: PROPERTIES,
 };
 
 let folder: TemporaryFolder;
@@ -59,17 +63,17 @@ describe("a compiled module", () => {
   it.each([
     [
       "another size of arguments",
-      { ...USE, launch: { ...FACTS, argumentBytes: layout.sizeBytes + 8 } },
+      { ...USE, launch: { ...PROPERTIES, argumentBytes: layout.sizeBytes + 8 } },
       /bytes of arguments: the host has \d+, the code has \d+/,
     ],
     [
       "another block",
-      { ...USE, launch: { ...FACTS, threads: 64 } },
+      { ...USE, launch: { ...PROPERTIES, threads: 64 } },
       /threads of a block: the host has 256, the code has 64/,
     ],
     [
       "other waves",
-      { ...USE, launch: { ...FACTS, waveSize: 64 } },
+      { ...USE, launch: { ...PROPERTIES, waveSize: 64 } },
       /lanes of a wave: the host has 32, the code has 64/,
     ],
     [

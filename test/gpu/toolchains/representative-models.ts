@@ -129,7 +129,7 @@ export function modelOf(name: string, { metadata, tensors }: HeaderPlan): Repres
 
 function descriptorOf({ name, type, shape }: HeaderPlan["tensors"][number]): TensorDescriptor {
   const layout = layoutByName(type);
-  const elements = shape.reduce((product, dimension) => product * dimension, 1);
+  const elements = shape.reduce((total, dimension) => total * dimension, 1);
   return { name, layout, shape, elements, sizeBytes: (elements / layout.blockElements) * layout.blockBytes };
 }
 

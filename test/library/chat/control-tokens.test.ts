@@ -114,9 +114,9 @@ for (const [name, family] of Object.entries(FAMILIES)) {
       }
     });
 
-    test("nor do random pieces of them", async () => {
+    test("nor do random parts of them", async () => {
       const expected = await own();
-      const piece = fc.oneof(
+      const part = fc.oneof(
         fc.constantFrom(...controls),
         fc.constantFrom(
           ...controls.flatMap((token) => [token.slice(0, 3), token.slice(3), token.slice(-2)]),
@@ -133,7 +133,7 @@ for (const [name, family] of Object.entries(FAMILIES)) {
       await fc.assert(
         fc.asyncProperty(
           fc.array(
-            fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join("")),
+            fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join("")),
             { minLength: 7, maxLength: 7 },
           ),
           async (texts) => {

@@ -37,11 +37,11 @@ describe("Engine", () => {
       sampling: { temperature: 0 },
       ignoreEndOfGeneration: true,
     });
-    const pieces = [];
-    for await (const piece of completion) pieces.push(piece);
-    const tokens = pieces.flatMap((piece) => [...piece.tokens]);
+    const deltas = [];
+    for await (const delta of completion) deltas.push(delta);
+    const tokens = deltas.flatMap((delta) => [...delta.tokens]);
     const logits = await model.logits([...prompt, ...tokens]);
-    for (const [index, { token, logprob, top }] of pieces.flatMap(({ logprobs }) => logprobs).entries()) {
+    for (const [index, { token, logprob, top }] of deltas.flatMap(({ logprobs }) => logprobs).entries()) {
       const row = logits.subarray(
         (prompt.length - 1 + index) * model.vocabularySize,
         (prompt.length + index) * model.vocabularySize,
@@ -123,11 +123,11 @@ describe("Engine", () => {
     };
     const read = async (printedTokens?: ReadonlySet<number>): Promise<string> => {
       let text = "";
-      for await (const piece of engine.complete({
+      for await (const delta of engine.complete({
         ...request,
         ...(printedTokens === undefined ? {} : { printedTokens }),
       }))
-        text += piece.text;
+        text += delta.text;
       return text;
     };
     expect(await read()).toBe("");

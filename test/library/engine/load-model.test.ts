@@ -178,8 +178,8 @@ describe("loadModel", () => {
     const options = { maxTokens: 6, temperature: 0, ignoreEndOfGeneration: true };
     const ids = speaking.tokenize(PROMPT);
     const [tokens, expected] = [[] as number[], [] as number[]];
-    for await (const piece of silent.generate(ids, options)) tokens.push(...piece.tokens);
-    for await (const piece of speaking.generate(ids, options)) expected.push(...piece.tokens);
+    for await (const delta of silent.generate(ids, options)) tokens.push(...delta.tokens);
+    for await (const delta of speaking.generate(ids, options)) expected.push(...delta.tokens);
     expect(tokens).toEqual(expected);
     expect(() => silent.generate(PROMPT)).toThrow(expect.objectContaining({ code: "GGUF_TOKENIZER" }));
     expect(() => silent.generate(ids, { stop: "x" })).toThrow(expect.objectContaining({ code: "GGUF_TOKENIZER" }));

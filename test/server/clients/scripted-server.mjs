@@ -89,7 +89,7 @@ function scripted(model, script, log) {
 }
 
 /** One model, always loaded. */
-class OneModelShelf {
+class OneModelPool {
   #model;
   #path;
 
@@ -123,11 +123,11 @@ export async function startScriptedServer({ modelPath, modelName, contextTokens,
   const script = new Script(rules);
   const [exchanges, completions, log] = [[], [], []];
   const logDestination = new Writable({ write: (chunk, _, done) => done(void log.push(String(chunk))) });
-  const shelf = new OneModelShelf(
+  const pool = new OneModelPool(
     scripted(model.engine, script, (completion) => completions.push(completion)),
     modelPath,
   );
-  const server = createServer({ shelf, chat, grammar, port: 0, logLevel: "warn", logDestination });
+  const server = createServer({ pool, chat, grammar, port: 0, logLevel: "warn", logDestination });
   server.app.addHook(
     "preValidation",
     async ({ id, method, url, headers, body }) => void exchanges.push({ id, method, url, headers, body }),

@@ -55,7 +55,7 @@ export async function writeTogether({ open, requests, maxTokens }: Writing, serv
         ignoreEndOfGeneration: true,
       };
       const completion = served.engine.complete(request);
-      for await (const piece of completion) text += piece.text;
+      for await (const delta of completion) text += delta.text;
       return { text, summary: await completion.summary };
     }),
   );

@@ -345,8 +345,11 @@ describeCpu("with the embedded model", () => {
       expect(floats.data.map(({ embedding }) => embedding.length)).toEqual([256, 256, 256]);
       for (const [index, { embedding }] of data.entries()) {
         expect(Math.hypot(...embedding)).toBeCloseTo(1, 5);
-        const product = embedding.reduce((sum, value, place) => sum + value * floats.data[index].embedding[place], 0);
-        expect(product).toBeCloseTo(1, 3);
+        const similarity = embedding.reduce(
+          (sum, value, place) => sum + value * floats.data[index].embedding[place],
+          0,
+        );
+        expect(similarity).toBeCloseTo(1, 3);
       }
       expect(usage.prompt_tokens).toBeGreaterThan(6);
       // The same bits in both forms, where the same computation is asked for.

@@ -52,7 +52,7 @@ export interface KeptChoices {
   readonly identity: readonly unknown[];
 }
 
-export interface MatrixLibraryOptions {
+export interface BlasLibraryOptions {
   readonly workspaceBytes?: number;
   /** Shapes that stay prepared; the one that was not used for longest goes first. */
   readonly maxPlans?: number;
@@ -75,10 +75,7 @@ export async function loadBlasLibrary({ kind }: Pick<GpuDevice, "kind">): Promis
  * Makes the BLAS library ready for a device, or says why there is none. Tries the next version where one does not
  * start.
  */
-export function openBlasLibrary(
-  device: GpuDevice,
-  options: MatrixLibraryOptions = {},
-): BlasLibrary | UnavailableDriver {
+export function openBlasLibrary(device: GpuDevice, options: BlasLibraryOptions = {}): BlasLibrary | UnavailableDriver {
   const dialect = DIALECTS[device.kind];
   const forced = process.env[dialect.variable];
   const isForced = forced !== undefined && forced !== "";
@@ -119,7 +116,7 @@ function start(
   device: GpuDevice,
   dialect: MatrixDialect,
   library: NativeLibrary,
-  options: MatrixLibraryOptions,
+  options: BlasLibraryOptions,
 ): BlasLibrary | string {
   const bound = bindCalls<MatrixCalls>(library, dialect.prototypes);
   if ("lacking" in bound) return `${library.name} has no ${bound.lacking.join(", ")}`;

@@ -14,7 +14,7 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 
 export const KERNEL_FOLDER = packageFile("kernels");
 
-/** Comes with the test double's compiler; no product compiler reaches the line that names it. */
+/** Comes with the test double's compiler; no total compiler reaches the line that names it. */
 const GIVEN_BY_COMPILER = "emulated-device.h";
 const NAMESPACE = "rocmforge";
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$/;
@@ -82,7 +82,7 @@ export class KernelSource {
     return layout;
   }
 
-  /** A whole number that the file knows by a name: a define, a constexpr int, or a product of such. */
+  /** A whole number that the file knows by a name: a define, a constexpr int, or a total of such. */
   constant(expression: string, defines: Defines = {}): number {
     return this.#evaluate(expression, defines, 0);
   }
@@ -90,7 +90,7 @@ export class KernelSource {
   #evaluate(expression: string, defines: Defines, depth: number): number {
     const factors = expression.replace(/^\((.*)\)$/, "$1").split("*");
     const values = factors.map((factor) => this.#value(factor.trim(), defines, depth));
-    return values.reduce((product, value) => product * value, 1);
+    return values.reduce((total, value) => total * value, 1);
   }
 
   #value(word: string, defines: Defines, depth: number): number {

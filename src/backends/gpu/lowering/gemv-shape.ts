@@ -5,7 +5,7 @@
 /** Threads of a block: four waves of 32, or two of 64. */
 export const THREADS = 128;
 /** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
-const ROUNDED_ROWS = 32;
+const QUANTIZED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
 const STAGED_LIMIT_BYTES = 46 << 10;
 /** Waves on a multiprocessor that keep enough bytes on their way. */
@@ -50,20 +50,20 @@ export function gemvShape(
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
-  const fewRows = allRows < wavesWanted * 2;
-  const rowsTogether = rowsTogetherFor(tokens, gated, fewRows, floats);
+  const isSmall = allRows < wavesWanted * 2;
+  const rowsTogether = rowsTogetherFor(tokens, gated, isSmall, floats);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
   let split = (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
   while (
     split < waves &&
-    (allRows / (fewRows && !gated ? 1 : 2)) * split < wavesWanted &&
+    (allRows / (isSmall && !gated ? 1 : 2)) * split < wavesWanted &&
     sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
   const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
     form === "gated to quantized rows"
-      ? ROUNDED_ROWS / passRows
+      ? QUANTIZED_ROWS / passRows
       : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
@@ -87,8 +87,8 @@ export function gemvShape(
  * Rows that share what is read of the inputs: the more tokens, the more it pays. A gated wave streams a row of each matrix
  * already. As measured on an H200 with Q4_K and Q6_K.
  */
-function rowsTogetherFor(tokens: TokenBucket, gated: boolean, fewRows: boolean, floats: boolean): number {
-  if (fewRows && !gated) return 1;
+function rowsTogetherFor(tokens: TokenBucket, gated: boolean, isSmall: boolean, floats: boolean): number {
+  if (isSmall && !gated) return 1;
   if (gated) return tokens === 1 || tokens === 8 ? 2 : 1;
   return tokens >= 4 && !floats ? 4 : 2;
 }

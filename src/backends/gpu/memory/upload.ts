@@ -14,7 +14,7 @@ import { type GpuRuntime, PINNED_CHUNK_BYTES } from "./runtime.js";
 import { GpuTensor } from "./tensor.js";
 import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layout.js";
 
-const RELAY_THREADS = 256;
+const REPACK_THREADS = 256;
 const BLOCK_WEIGHTS = 32;
 
 export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightLayout {
@@ -227,7 +227,7 @@ class Transfer {
       width,
       rows,
     });
-    const blocks = Math.ceil((rows * (width / BLOCK_WEIGHTS)) / RELAY_THREADS);
+    const blocks = Math.ceil((rows * (width / BLOCK_WEIGHTS)) / REPACK_THREADS);
     this.#runtime.device.launch(
       kernel.handle,
       { grid: [blocks, 1, 1], threads: kernel.threads, sharedBytes: 0, dependent: false },

@@ -10,7 +10,7 @@ import {
   type Route,
   type ServerContext,
 } from "../../completion/route-context.js";
-import type { ServedModel } from "../../../engine/serving.js";
+import type { ModelEngine } from "../../../engine/serving.js";
 import type { ServerLimits } from "../../http/limits.js";
 import { refuseField, RequestError } from "../../http/request-error.js";
 import type { InFlightRequest } from "../../http/request-tracker.js";
@@ -78,7 +78,7 @@ async function embed(context: ServerContext, exchange: Exchange<EmbeddingBody>):
 async function embedAll(
   { timeLimitMs }: ServerLimits,
   inFlight: InFlightRequest,
-  model: ServedModel,
+  model: ModelEngine,
   inputs: readonly Int32Array[],
   dimensions: number | undefined,
 ): Promise<readonly Float32Array[]> {

@@ -1,11 +1,11 @@
 // The fields of /v1/completions, and what they ask for.
 
 import { z } from "zod";
+import { MAX_TOP_LOGPROBS } from "../../../../engine/completion-request.js";
 import type { SamplerOptions } from "../../../../sampler/options.js";
 import type { CompletionSettings } from "../../../../completion/completion-run.js";
 import {
   FIELDS_WITHOUT_EFFECT,
-  MAX_TOP_LOGPROBS,
   maxTokensOf,
   modelField,
   samplingFields,

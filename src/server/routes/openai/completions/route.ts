@@ -7,7 +7,7 @@ import type { GrammarSpec } from "../../../../grammar/grammar-spec.js";
 import { mapConcurrently, untilQueueHasRoom } from "../../../completion/concurrency.js";
 import {
   checkPromptCharacters,
-  type Prompt,
+  type RequestPrompt,
   promptsOf,
   tokenList,
   tokensOf,
@@ -34,7 +34,7 @@ type CompletionExchange = Exchange<CompletionBody>;
 
 /** What a request asks for. */
 interface Task {
-  readonly prompts: readonly Prompt[];
+  readonly prompts: readonly RequestPrompt[];
   readonly settings: CompletionSettings & { readonly choices: number };
   readonly responseFormat: GrammarSpec | undefined;
   readonly parseSpecial: boolean;
@@ -131,7 +131,7 @@ async function echoesOf(
   { tokenization, options: { limits } }: ServerContext,
   { body, inFlight }: CompletionExchange,
   model: CompletionModel,
-  prompts: readonly Prompt[],
+  prompts: readonly RequestPrompt[],
 ): Promise<readonly string[]> {
   if (body.echo !== true) return prompts.map(() => "");
   // Prompts that are too long are refused when they are checked.

@@ -1,6 +1,7 @@
 // The fields of /v1/responses, and the chat that they ask for.
 
 import { z } from "zod";
+import { MAX_TOP_LOGPROBS } from "../../../../engine/completion-request.js";
 import type { GrammarSpec } from "../../../../grammar/grammar-spec.js";
 import type { SamplerOptions } from "../../../../sampler/options.js";
 import type { ChatRequest } from "../../../../completion/chat-request.js";
@@ -8,7 +9,6 @@ import {
   anyObject,
   FIELDS_WITHOUT_EFFECT,
   ignored,
-  MAX_TOP_LOGPROBS,
   maxTokensOf,
   modelField,
   name,

@@ -32,7 +32,7 @@ interface Shape {
   readonly scale?: boolean;
 }
 
-function productCase(
+function matmulCase(
   type: SupportedTypeName,
   { inputs, outputs, bias = false, scale = false }: Shape,
   tokens: number,
@@ -70,7 +70,7 @@ describeSubjects((subject) => {
     await using reference = new ReferenceBackend();
     await using backend = subject.create();
     for (const shape of subject.cases(shapesOf(blockElements), shapesOf(blockElements).slice(1, 2))) {
-      const wanted = productCase(name, shape, Math.max(...TOKEN_COUNTS));
+      const wanted = matmulCase(name, shape, Math.max(...TOKEN_COUNTS));
       const all = plainStep(Math.max(...TOKEN_COUNTS));
       const [expectedRows] = await runSteps(reference, wanted, [all]);
       const expected = hiddenOf(expectedRows, shape.outputs);
@@ -92,7 +92,7 @@ describeSubjects((subject) => {
     await using backend = subject.create();
     for (const type of subject.cases(PLAIN, ["F16"])) {
       for (const inputs of subject.cases([1, 3, 17, 100, 257], [17, 100])) {
-        const wanted = productCase(type, { inputs, outputs: 35, bias: true }, 12);
+        const wanted = matmulCase(type, { inputs, outputs: 35, bias: true }, 12);
         for (const count of [1, 4, 12]) {
           const [[expected], [found]] = await Promise.all([
             runSteps(reference, wanted, [plainStep(count)]),
