@@ -12,7 +12,6 @@
 namespace rocmforge {
 
 extern const InstructionKind kAttention;
-
 namespace {
 
 /// Partials that are kept at once, in all and by one thread.
