@@ -53,7 +53,7 @@ describe("typedError", () => {
   it("knows a thread that could not be started", () => {
     const error = Object.assign(new Error("Worker initialization failure: EAGAIN"), { code: "ERR_WORKER_INIT_FAILED" });
     expect(limitReached("chat", error)).toBeInstanceOf(SystemError);
-    expect(limitReached("chat", error)?.message).toMatch(/starts no more threads/);
+    expect(limitReached("chat", error)?.message).toMatch(/cannot start more threads/);
   });
 
   it("returns every other error unchanged", () => {

@@ -23,7 +23,8 @@ KERNEL(read_all, ReadAllArguments, kThreads) {
        start += step) {
     Words4 words[kInFlight];
 #pragma unroll
-    for (int i = 0; i < kInFlight; i++) words[i] = load_once(a.source + start + u64(i * kThreads + thread_index()) * 16);
+    for (int i = 0; i < kInFlight; i++)
+      words[i] = load_once(a.source + start + u64(i * kThreads + thread_index()) * 16);
 #pragma unroll
     for (int i = 0; i < kInFlight; i++) mixed ^= words[i].x ^ words[i].y ^ words[i].z ^ words[i].w;
   }

@@ -13,7 +13,7 @@ vi.mock("../backends/gpu/drivers/shared/probe.js", () => ({
   absentDriver: (kind: string) => (present.has(kind) ? undefined : { reason: "none", remedy: "none", expected: true }),
 }));
 vi.mock("../backends/gpu/drivers/early-start.js", () => ({
-  startDriver: (kind: string) => {
+  startDriverEarly: (kind: string) => {
     if (!usable.has(kind)) return undefined;
     started.push(kind);
     // Nobody waits for it.
@@ -66,7 +66,9 @@ describe("a driver is started ahead", () => {
     const main = "cli/main.ts";
     expect(loadedWith(main)).toEqual(["cli/early-driver-start.ts", main]);
     const source = readFileSync(new URL("main.ts", import.meta.url), "utf8");
-    expect(source.indexOf("await startDriverAhead(")).toBeLessThan(source.indexOf('import("./run.js")'));
+    const started = source.indexOf("await startDriverFor(");
+    expect(started).toBeGreaterThan(-1);
+    expect(started).toBeLessThan(source.indexOf('import("./run.js")'));
     // Every file costs about half a millisecond before the driver can start.
     expect(loadedWith("backends/registry.ts")).toEqual([
       "backends/registry.ts",

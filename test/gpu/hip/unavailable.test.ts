@@ -191,7 +191,7 @@ describeEmulator("a HIP runtime", () => {
 
   // In a process of its own: this one has met a machine without a device.
   const choose = (name: string, threads: number): string => {
-    const source = `import { createBackend } from "${new URL("../../../dist/index.js", import.meta.url).href}";
+    const source = `import { createBackend } from "${new URL("../../../dist/internals.js", import.meta.url).href}";
       const backend = await createBackend("${name}", { threads: ${threads} }).catch(({ code }) => ({ description: { name: code } }));
       process.stdout.write(backend.description.name);
       process.exit(0);`;
