@@ -180,10 +180,27 @@ export function fieldsOf(operation: Operation): readonly OperationField[] {
   });
 }
 
+/** The names of the fields with a role, by kind and role: plans of large models ask for them thousands of times. */
+const namesByRole = new Map<string, readonly string[]>();
+
+function namesOf(kind: OperationKind, role: FieldRole): readonly string[] {
+  const key = `${kind} ${role}`;
+  let names = namesByRole.get(key);
+  if (names === undefined) {
+    const fields: Readonly<Record<string, FieldRole>> = OPERATIONS[kind].fields;
+    names = Object.keys(fields).filter((name) => fields[name] === role);
+    namesByRole.set(key, names);
+  }
+  return names;
+}
+
 function idsOf(operation: Operation, role: FieldRole): readonly number[] {
-  return fieldsOf(operation).flatMap((field) =>
-    field.role === role && typeof field.value === "number" ? [field.value] : [],
-  );
+  const ids: number[] = [];
+  for (const name of namesOf(operation.kind, role)) {
+    const id = (operation as unknown as Readonly<Record<string, unknown>>)[name];
+    if (typeof id === "number") ids.push(id);
+  }
+  return ids;
 }
 
 /** The values an operation reads, in order. */
