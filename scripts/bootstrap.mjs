@@ -16,6 +16,7 @@ import {
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonSourceHash, buildAddon, findAddon, hasAddonSources, recordedFailure } from "./addon.mjs";
+import { bundleCommandLine } from "./bundle-cli.mjs";
 import { install } from "./install.mjs";
 import { isRunning, runTool, say, ScriptError, step } from "./tool.mjs";
 
@@ -40,7 +41,9 @@ function sourceHash() {
   const hash = createHash("sha256");
   const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
   const bindings = join("native", "cpu", "index.d.ts");
-  const files = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", bindings, ...sources];
+  const bundler = join("scripts", "bundle-cli.mjs");
+  const configuration = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
+  const files = [...configuration, bindings, bundler, ...sources];
   for (const name of files.toSorted()) {
     if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
     if (!existsSync(join(ROOT, name))) continue;
@@ -86,7 +89,10 @@ export async function build() {
       },
     );
     const command = join(fresh, "cli", "main.js");
-    if (existsSync(command)) chmodSync(command, 0o755);
+    if (existsSync(command)) {
+      await step("bundling the command line (esbuild)", () => bundleCommandLine(ROOT, fresh));
+      chmodSync(command, 0o755);
+    }
     rmSync(BUILD_STAMP, { force: true });
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);

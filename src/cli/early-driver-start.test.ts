@@ -66,9 +66,9 @@ describe("a driver is started ahead", () => {
     const main = "cli/main.ts";
     expect(loadedWith(main)).toEqual(["cli/early-driver-start.ts", main]);
     const source = readFileSync(new URL("main.ts", import.meta.url), "utf8");
-    const started = source.indexOf("await startDriverFor(");
-    expect(started).toBeGreaterThan(-1);
-    expect(started).toBeLessThan(source.indexOf('import("./run.js")'));
+    const startedAt = source.indexOf("await startDriverFor(");
+    expect(startedAt).toBeGreaterThan(-1);
+    expect(startedAt).toBeLessThan(source.indexOf('import("./run.js")'));
     // Every file costs about half a millisecond before the driver can start.
     expect(loadedWith("backends/registry.ts")).toEqual([
       "backends/registry.ts",

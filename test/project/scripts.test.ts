@@ -27,7 +27,9 @@ import { appendFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } f
 appendFileSync("npm-calls.txt", process.argv.slice(2).join(" ") + " dry=" + process.env.npm_config_dry_run + "\\n");
 if (process.env.FAKE_NPM_FAILURE) { console.error("npm error " + process.env.FAKE_NPM_FAILURE); process.exit(1); }
 mkdirSync("node_modules/demo", { recursive: true });
-try { symlinkSync(process.env.REAL_TYPESCRIPT, "node_modules/typescript"); } catch {}
+for (const name of ["typescript", "esbuild"]) {
+  try { symlinkSync(process.env.REAL_MODULES + "/" + name, "node_modules/" + name); } catch {}
+}
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 delete lock.packages["node_modules/other-platform"];
 writeFileSync("node_modules/.package-lock.json", JSON.stringify(lock));
@@ -56,7 +58,7 @@ function run(script: string, args: readonly string[] = [], env: Readonly<Record<
     env: {
       ...process.env,
       npm_execpath: join(folder, "npm-fake.mjs"),
-      REAL_TYPESCRIPT: join(ROOT, "node_modules", "typescript"),
+      REAL_MODULES: join(ROOT, "node_modules"),
       ...env,
     },
   });
@@ -95,7 +97,7 @@ describe("scripts/build.mjs", () => {
     write("dist/stale.js", "");
     const { status, stdout, stderr } = run("build.mjs");
     expect(stderr).toMatch(
-      /^rocmforge: installing packages \(npm ci\) … \d+\.\d s\nrocmforge: building dist\/ .* … \d+\.\d s\n$/,
+      /^rocmforge: installing packages \(npm ci\) … \d+\.\d s\nrocmforge: building dist\/ .* … \d+\.\d s\nrocmforge: bundling .* … \d+\.\d s\n$/,
     );
     expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
     expect(readdirSync(join(folder, "dist"))).toEqual(["cli"]);

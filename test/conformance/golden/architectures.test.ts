@@ -22,7 +22,7 @@ const DRIFT_RATIO = 1.25;
 
 const MODELS = goldenModels();
 /** For subjects that are slow: a plain decoder, and windows with and without quantized weights. */
-const FEW_NAMES = new Set(["llama", "gemma2", "gemma3-Q8_0"]);
+const FEW_NAMES = new Set(["gemma2"]);
 const FEW_MODELS = MODELS.filter(({ name }) => FEW_NAMES.has(name));
 
 /** Runs `use` with a plan; a file or an operation that is not supported yet skips the test with its reason. */
