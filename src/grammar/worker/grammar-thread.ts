@@ -20,8 +20,11 @@ interface Text {
 
 type Outcome = "done" | Exclude<GrammarReply, { readonly kind: "done" }>;
 
-/** Weight of all grammars together, in states; texts keep theirs as long as they need them. */
-const MAX_WEIGHT = 1_000_000;
+/**
+ * Weight of all cached grammars together, in states; texts keep theirs as long as they need them. With 1,000,000 a server
+ * that got a new schema with every request grew to 1.4 GiB; this is some dozens of ordinary schemas for each worker.
+ */
+const MAX_WEIGHT = 150_000;
 const DEFAULT_COMPILE_MS = 5000;
 
 let trie: TokenTrie | undefined;
