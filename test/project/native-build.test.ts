@@ -295,7 +295,8 @@ describe("scripts/demo.mjs", () => {
   beforeEach(() => {
     write("package-lock.json", `{ "packages": {} }`);
     write(join("node_modules", ".package-lock.json"), `{ "packages": {} }`);
-    symlinkSync(join(ROOT, "node_modules", "typescript"), folder.file(join("node_modules", "typescript")));
+    for (const name of ["typescript", "esbuild"])
+      symlinkSync(join(ROOT, "node_modules", name), folder.file(join("node_modules", name)));
     const compilerOptions = { module: "NodeNext", target: "ES2022", types: [], rootDir: "src", outDir: "dist" };
     write("tsconfig.build.json", JSON.stringify({ compilerOptions, include: ["src"] }));
     write(join("src", "cli", "main.ts"), "export {};\n");
