@@ -33,6 +33,8 @@ export interface NativeKvCache {
   readonly sizeBytes: number;
   /** Copies whole blocks of all layers (from, to, from, to …) in the queue of the steps. `pairs` is copied at once. */
   copyBlocks(pairs: Int32Array): void;
+  /** Copies the first blocks of a cache of the same shape, in the queue of the steps. */
+  copyFrom(source: NativeKvCache, blocks: number): void;
   /** Steps and copies in flight keep the memory. */
   dispose(): void;
 }

@@ -2,6 +2,7 @@
 // in the order of asking, so that a step under way ends before what it wrote is copied or overwritten.
 
 import { BackendError } from "../errors.js";
+import type { KvCacheOptions } from "./contract.js";
 
 /** The pairs as a copy of the caller's own array, or BACKEND_STEP. */
 export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
@@ -19,6 +20,18 @@ export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
     if (targets.has(own[index])) refuse(`pairs[${index}]`, "a block that is no target", String(own[index]));
   }
   return own;
+}
+
+/** Throws BACKEND_STEP unless the first `blocks` blocks of `source` have their places in a cache with these options. */
+export function checkGrowth(source: KvCacheOptions, options: KvCacheOptions, blocks: number): void {
+  const most = Math.min(source.blocks, options.blocks);
+  if (!(Number.isInteger(blocks) && blocks >= 0 && blocks <= most))
+    refuse("blocks", `a number of blocks up to ${most}`, String(blocks));
+  const { blocks: _, ...shape } = options;
+  for (const [field, expected] of Object.entries(shape)) {
+    const found: unknown = source[field as keyof KvCacheOptions];
+    if (found !== expected) refuse(`source.${field}`, String(expected), String(found));
+  }
 }
 
 function refuse(field: string, expected: string, found: string): never {

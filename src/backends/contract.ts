@@ -44,6 +44,12 @@ export interface KvCache extends Disposable {
    * to change once this returns.
    */
   copyBlocks(pairs: Int32Array): void;
+  /**
+   * Copies the first `blocks` blocks of `source`, a cache of the same backend that differs from this one in its number
+   * of blocks alone, to the same places. No step may be using either cache; steps that are launched later find it done,
+   * and `source` may be disposed at once.
+   */
+  copyFrom(source: KvCache, blocks: number): void;
 }
 
 /** What one output row of a step is to hold. */

@@ -385,8 +385,35 @@ describe("a cache that grows", () => {
     allBack(serving);
   });
 
-  it("begins running sequences again in the larger cache, and their text is the same", async () => {
+  it("keeps what is cached: the next turn of a conversation computes only what is new", async () => {
     const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 8, ...OPEN_END }));
+    expect(serving.pool.blocks).toBe(4);
+    const conversation = [...PROMPT, ...expectedTokens(PROMPT, 8), 1, 2];
+    const next = serving.complete({ prompt: prompt(...conversation), maxTokens: 40, ...OPEN_END });
+    expect((await serving.read(next)).tokens[0]).toEqual(expectedTokens(conversation, 40));
+    expect((await next.summary).cachedTokens).toBe(12);
+    expect(serving.pool.blocks).toBe(15);
+    allBack(serving);
+  });
+
+  it("keeps what is running", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
+    await launches(serving, 10);
+    const others = [1, 2, 3].map((token) =>
+      serving.read(serving.complete({ prompt: prompt(token), maxTokens: 30, ...OPEN_END })),
+    );
+    expect((await first).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
+    expect((await first).summary.preemptions).toBe(0);
+    for (const [index, other] of others.entries())
+      expect((await other).tokens[0]).toEqual(expectedTokens([index + 1], 30));
+    allBack(serving);
+  });
+
+  it("begins running sequences again if two caches do not fit, and their text is the same", async () => {
+    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    serving.device.maxCacheBlocks = 40;
     const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
     await launches(serving, 10);
     const others = [1, 2, 3].map((token) =>
@@ -402,7 +429,7 @@ describe("a cache that grows", () => {
   it("stays as it is if there is no memory for more, and those that wait take turns", async () => {
     const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
     await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END }));
-    serving.device.cacheFailure = new BackendError("BACKEND_MEMORY", "full");
+    serving.device.maxCacheBlocks = serving.pool.blocks;
     const answers = await Promise.all(
       Array.from({ length: 10 }, () =>
         serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 12, ...OPEN_END })),

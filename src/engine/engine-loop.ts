@@ -144,14 +144,15 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     this.#deliver();
   }
 
-  /** Between steps: preempts all sequences and grows the cache if waiting ones may need more than it holds. */
+  /** Between steps: grows the cache if sequences may need more than it holds, and preempts them if it loses its contents. */
   #growCache(): void {
     if (!this.#store.canGrow) return;
     const demand = this.#scheduler.demand();
     if (!this.#store.isShortOf(demand)) return;
-    this.#scheduler.preemptAll();
     try {
-      this.#store.grow(demand);
+      if (this.#store.extend(demand)) return;
+      this.#scheduler.preemptAll();
+      this.#store.replace(demand);
     } catch (error) {
       const capacityTokens = this.pool.blocks * this.pool.blockTokens;
       for (const [sequence, reader] of this.#readers)

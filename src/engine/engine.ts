@@ -191,7 +191,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
     while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
       await pause(IDLE_LOOK_MS, undefined, { ref: false });
     if (signal.aborted) return;
-    if (this.#store.canGrow) this.#store.grow({ blocks: this.#store.pool.maxBlocks, largest: 0 });
+    if (this.#store.canGrow) this.#store.replace({ blocks: this.#store.pool.maxBlocks, largest: 0 });
     this.#warmUp = new WarmUp({
       plan: this.#parts.plan,
       store: this.#store,

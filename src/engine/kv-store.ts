@@ -1,7 +1,7 @@
 // The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and
-// grows with what requests may come to need, up to its limit: an engine with one request at a time holds one request's
-// memory. Growing replaces the cache, so that no backend has to copy one: contents are lost, and sequences compute them
-// again.
+// grows with what requests need, up to its limit: an engine with one request at a time holds one request's memory. To
+// grow is to copy the contents into a larger cache, or, where the two do not fit into memory together, to begin with an
+// empty one, in which preempted sequences compute theirs again.
 
 import type { KvCache } from "../backends/contract.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
@@ -55,29 +55,41 @@ export class KvStore implements Disposable {
   }
 
   /**
-   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old
-   * size. No block may be held. Throws why the demand's largest sequence cannot be held.
+   * Grows the cache for the demand, or at least for its largest sequence, with its contents: running sequences and
+   * cached prefixes stay. False if there is nothing to keep, or if the old cache and the new one do not fit into memory
+   * together, so that only `replace` can help.
    */
-  grow({ blocks, largest }: CacheDemand): void {
-    const { maxBlocks, leastGrownBlocks = 0 } = this.#options;
+  extend({ blocks, largest }: CacheDemand): boolean {
+    const before = this.#kvCache;
+    if (before === undefined) return false;
+    const sizes = [this.#grown(blocks), largest].filter((size) => size > this.pool.blocks);
+    const { made } = this.#allocate(sizes);
+    if (made === undefined) return false;
+    try {
+      made.cache.copyFrom(before, this.pool.usedEnd);
+    } catch (error) {
+      made.cache[Symbol.dispose]();
+      throw error;
+    }
+    this.#kvCache = made.cache;
+    before[Symbol.dispose]();
+    this.pool.extend(made.blocks);
+    return true;
+  }
+
+  /**
+   * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old
+   * size; the contents are lost. No block may be held. Throws why the demand's largest sequence cannot be held.
+   */
+  replace({ blocks, largest }: CacheDemand): void {
     const before = this.pool.blocks;
     // The first request gets what it needs; those that follow show that there will be more.
-    const generous =
-      before === 0 ? blocks : Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(before * GROWTH)));
-    let failure: unknown;
+    const generous = before === 0 ? blocks : this.#grown(blocks);
     this.pool.reset(0);
     this.#kvCache?.[Symbol.dispose]();
-    this.#kvCache = undefined;
-    for (const size of new Set([generous, largest, before])) {
-      if (size === 0) continue;
-      try {
-        this.#kvCache = this.#options.create(size);
-        this.pool.reset(size);
-        break;
-      } catch (error) {
-        failure ??= error;
-      }
-    }
+    const { made, failure } = this.#allocate([generous, largest, before].filter((size) => size > 0));
+    this.#kvCache = made?.cache;
+    this.pool.reset(made?.blocks ?? 0);
     if (failure !== undefined) this.#limit = this.pool.blocks;
     if (this.pool.blocks < largest) throw failure;
   }
@@ -85,4 +97,27 @@ export class KvStore implements Disposable {
   [Symbol.dispose](): void {
     this.#kvCache?.[Symbol.dispose]();
   }
+
+  #grown(blocks: number): number {
+    const { maxBlocks, leastGrownBlocks = 0 } = this.#options;
+    return Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(this.pool.blocks * GROWTH)));
+  }
+
+  /** A cache of the first of these sizes that memory allows, and why a larger one was refused. */
+  #allocate(sizes: readonly number[]): { readonly made?: SizedCache; readonly failure?: unknown } {
+    let failure: unknown;
+    for (const blocks of new Set(sizes)) {
+      try {
+        return { made: { cache: this.#options.create(blocks), blocks }, failure };
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    return { failure };
+  }
+}
+
+interface SizedCache {
+  readonly cache: KvCache;
+  readonly blocks: number;
 }

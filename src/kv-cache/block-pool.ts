@@ -44,6 +44,28 @@ export class BlockPool {
     return this.#blocks;
   }
 
+  /** Adds free blocks up to this many: the cache behind the pool has grown and kept its contents. */
+  extend(blocks: number): void {
+    if (blocks < this.#blocks || blocks > this.maxBlocks)
+      throw new RangeError(`a pool of ${this.#blocks} blocks cannot be extended to ${blocks}`);
+    const references = new Int32Array(blocks);
+    references.set(this.#references);
+    // Underneath the others: blocks of the old part are handed out first.
+    const added = Array.from({ length: blocks - this.#blocks }, (_, index) => blocks - 1 - index);
+    this.#free = [...added, ...this.#free];
+    this.#references = references;
+    this.#blocks = blocks;
+    this.#releases++;
+  }
+
+  /** One more than the highest block that is referenced or cached: no block from there on has contents. */
+  get usedEnd(): number {
+    const free = new Set(this.#free);
+    let end = this.#blocks;
+    while (end > 0 && free.has(end - 1)) end--;
+    return end;
+  }
+
   /** Begins again with this many blocks, all free: the cache behind the pool was replaced, and its contents are lost. */
   reset(blocks: number): void {
     if (this.availableBlocks !== this.#blocks) throw new RangeError("a pool with held blocks cannot be reset");

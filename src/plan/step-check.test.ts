@@ -8,7 +8,7 @@ const LIMITS = { vocabularySize: 100, maxTokens: 8, maxOutputs: 4, contextTokens
 
 function cache(change: object = {}, disposed = false): KvCache {
   const options = { ...KV, blocks: 8, blockTokens: 2, type: "f32" as const, ...change };
-  return { options, sizeBytes: 0, disposed, copyBlocks: () => {}, [Symbol.dispose]: () => {} };
+  return { options, sizeBytes: 0, disposed, copyBlocks: () => {}, copyFrom: () => {}, [Symbol.dispose]: () => {} };
 }
 
 /** Two sequences: three tokens from position 0, and one at position 5 that shares no block with them. */

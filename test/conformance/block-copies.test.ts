@@ -98,12 +98,17 @@ function describeCopies({ create }: Maker): void {
   /** Runs in a program over a fresh cache; `run` gives the hidden state of a step's last token. */
   async function withCache(
     type: KvCacheType,
-    use: (run: (step: StepInput) => Promise<Float32Array>, cache: KvCache, compiled: CompiledProgram) => Promise<void>,
+    use: (
+      run: (step: StepInput) => Promise<Float32Array>,
+      cache: KvCache,
+      compiled: CompiledProgram,
+      backend: Backend,
+    ) => Promise<void>,
   ): Promise<void> {
     await using backend = create();
     await withProgram(backend, copyCase(type), async (compiled, cache) => {
       if (cache === undefined) throw new Error("the case has a cache");
-      await use(async (step) => valuesOf(await compiled.run(step, cache)), cache, compiled);
+      await use(async (step) => valuesOf(await compiled.run(step, cache)), cache, compiled, backend);
     });
   }
 
@@ -162,6 +167,35 @@ function describeCopies({ create }: Maker): void {
       expect((await Promise.all(outcomes))[1]).toEqual(expected);
       expect(() => cache.copyBlocks(PAIRS)).toThrow(expect.objectContaining({ code: "DISPOSED" }));
       await expect(compiled.run(nextToken(COPY), cache)).rejects.toMatchObject({ code: "DISPOSED" });
+    });
+  });
+
+  it.each(TYPES)("go with a cache that grows, with %s", async (type) => {
+    await withCache(type, async (run, cache, compiled, backend) => {
+      await run(prompt(ORIGINAL));
+      const expected = await run(nextToken(ORIGINAL));
+      await run(prompt(ORIGINAL));
+      using grown = backend.createKvCache({ ...cache.options, blocks: 3 * BLOCKS });
+      grown.copyFrom(cache, Math.max(...ORIGINAL) + 1);
+      cache[Symbol.dispose]();
+      const next = async (step: StepInput): Promise<Float32Array> => valuesOf(await compiled.run(step, grown));
+      expect(await next(nextToken(ORIGINAL))).toEqual(expected);
+      // The added blocks are as good as the others.
+      grown.copyBlocks(pairsOf(ORIGINAL, [BLOCKS, 3 * BLOCKS - 1, 2 * BLOCKS]));
+      expect(await next(nextToken([BLOCKS, 3 * BLOCKS - 1, 2 * BLOCKS]))).toEqual(expected);
+    });
+  });
+
+  it("refuse a cache of another shape, and more blocks than there are", async () => {
+    await withCache("f16", async (_run, cache, _compiled, backend) => {
+      using other = backend.createKvCache({ ...cache.options, layers: LAYERS - 1 });
+      using larger = backend.createKvCache({ ...cache.options, blocks: 2 * BLOCKS });
+      const refused = expect.objectContaining({ code: "BACKEND_STEP" });
+      expect(() => other.copyFrom(cache, 1)).toThrow(refused);
+      for (const blocks of [BLOCKS + 1, -1, 0.5, Number.NaN])
+        expect(() => larger.copyFrom(cache, blocks)).toThrow(refused);
+      cache[Symbol.dispose]();
+      expect(() => larger.copyFrom(cache, 1)).toThrow(expect.objectContaining({ code: "DISPOSED" }));
     });
   });
 

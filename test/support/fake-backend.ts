@@ -74,6 +74,7 @@ export class FakeBackend implements Backend {
       sizeBytes: this.kvCacheBytes(options),
       disposed: false,
       copyBlocks: () => {},
+      copyFrom: () => {},
       [Symbol.dispose]: () => {},
     };
   }

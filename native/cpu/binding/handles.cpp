@@ -70,7 +70,8 @@ void RegionHandle::dispose(const Napi::CallbackInfo&) {
 Napi::Function KvCacheHandle::define(Napi::Env env) {
   return DefineClass(
       env, "NativeKvCache",
-      {InstanceMethod<&KvCacheHandle::copy_blocks>("copyBlocks"), InstanceMethod<&KvCacheHandle::dispose>("dispose")});
+      {InstanceMethod<&KvCacheHandle::copy_blocks>("copyBlocks"), InstanceMethod<&KvCacheHandle::copy_from>("copyFrom"),
+       InstanceMethod<&KvCacheHandle::dispose>("dispose")});
 }
 
 Napi::Object KvCacheHandle::create(Napi::Env env, std::shared_ptr<KvCache> cache) {
@@ -94,6 +95,18 @@ Napi::Value KvCacheHandle::copy_blocks(const Napi::CallbackInfo& info) {
     std::vector<int32_t> pairs = Reader(info[0], "pairs").int32s();
     cache->check_copies(pairs);
     if (!pairs.empty()) StepQueue::instance().push(std::make_shared<CopyJob>(cache, std::move(pairs)));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value KvCacheHandle::copy_from(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::shared_ptr<KvCache> cache = cache_;
+    if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
+    std::shared_ptr<KvCache> source = from(Reader(info[0], "source"));
+    const size_t blocks = Reader(info[1], "blocks").count(source->options().blocks);
+    cache->check_copy_from(*source, blocks);
+    if (blocks > 0) StepQueue::instance().push(std::make_shared<GrowthJob>(cache, std::move(source), blocks));
     return info.Env().Undefined();
   });
 }

@@ -41,6 +41,7 @@ class KvCacheHandle : public Napi::ObjectWrap<KvCacheHandle> {
 
  private:
   Napi::Value copy_blocks(const Napi::CallbackInfo& info);
+  Napi::Value copy_from(const Napi::CallbackInfo& info);
   void dispose(const Napi::CallbackInfo& info);
 
   std::shared_ptr<KvCache> cache_;

@@ -52,6 +52,20 @@ class CopyJob : public Job {
   std::vector<int32_t> pairs_;
 };
 
+/// A copy of a cache's first blocks to one that replaces it; like CopyJob.
+class GrowthJob : public Job {
+ public:
+  GrowthJob(std::shared_ptr<KvCache> cache, std::shared_ptr<KvCache> source, size_t blocks)
+      : cache_(std::move(cache)), source_(std::move(source)), blocks_(blocks) {}
+
+  void run() noexcept override { cache_->copy_from(*source_, blocks_); }
+
+ private:
+  std::shared_ptr<KvCache> cache_;
+  std::shared_ptr<KvCache> source_;
+  size_t blocks_;
+};
+
 class BandwidthJob : public AsyncJob {
  public:
   BandwidthJob(Napi::Env env, std::shared_ptr<Mailbox> mailbox, size_t size_bytes, size_t threads)

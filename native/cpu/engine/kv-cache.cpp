@@ -86,6 +86,22 @@ void KvCache::copy_blocks(const std::vector<int32_t>& pairs) noexcept {
   }
 }
 
+void KvCache::check_copy_from(const KvCache& source, size_t blocks) const {
+  const KvOptions& theirs = source.options_;
+  const bool alike = theirs.layers == options_.layers && theirs.kv_heads == options_.kv_heads &&
+                     theirs.key_width == options_.key_width && theirs.value_width == options_.value_width &&
+                     theirs.block_tokens == options_.block_tokens && theirs.type == options_.type;
+  if (!alike || &source == this) refuse("source", "another KV cache of the same shape", "one of another shape");
+  const size_t most = std::min(theirs.blocks, options_.blocks);
+  if (blocks > most) refuse("blocks", "at most " + std::to_string(most), std::to_string(blocks));
+}
+
+void KvCache::copy_from(const KvCache& source, size_t blocks) noexcept {
+  for (size_t layer = 0; layer < options_.layers; layer++) {
+    std::memcpy(cells(layer, 0), source.cells(layer, 0), blocks * block_stride_);
+  }
+}
+
 uint32_t KvCache::next_step_number() {
   if (++step_number_ == 0) {
     std::fill(written_in_.begin(), written_in_.end(), 0);

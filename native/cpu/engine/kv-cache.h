@@ -44,6 +44,11 @@ class KvCache {
   /// Whole blocks of all layers. The pairs have been checked, and no step runs meanwhile.
   void copy_blocks(const std::vector<int32_t>& pairs) noexcept;
 
+  /// Throws `invalid` unless `source` differs in its number of blocks alone and both have the first `blocks`.
+  void check_copy_from(const KvCache& source, size_t blocks) const;
+  /// The first blocks of all layers of another cache, to the same places. Checked before; no step runs meanwhile.
+  void copy_from(const KvCache& source, size_t blocks) noexcept;
+
   /// For the check of a step, which runs on the thread that owns the cache: the step in which a block was last written.
   std::vector<uint32_t>& written_in() { return written_in_; }
   uint32_t next_step_number();

@@ -2,7 +2,7 @@
 
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
-import { CacheOrder, checkedPairs } from "../cache-order.js";
+import { CacheOrder, checkedPairs, checkGrowth } from "../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
 import type { NativeAddon, NativeKvCache } from "./native-bindings.js";
 import { hostMemory } from "../host-memory.js";
@@ -36,6 +36,14 @@ export class CpuKvCache implements KvCache {
     this.#lifetime.assertAlive();
     const checked = checkedPairs(pairs, this.options.blocks);
     this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyBlocks(checked)));
+  }
+
+  copyFrom(source: KvCache, blocks: number): void {
+    if (!(source instanceof CpuKvCache)) throw new TypeError("the caches belong to different backends");
+    checkGrowth(source.options, this.options, blocks);
+    const from = source.native;
+    this.#lifetime.assertAlive();
+    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyFrom(from, blocks)));
   }
 
   [Symbol.dispose](): void {

@@ -5,7 +5,7 @@ import { BackendError } from "../../errors.js";
 import { type KvLayerShape, kvLayers } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
-import { CacheOrder, checkedPairs } from "../cache-order.js";
+import { CacheOrder, checkedPairs, checkGrowth } from "../cache-order.js";
 import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
@@ -82,6 +82,18 @@ export class ReferenceKvCache implements KvCache {
     const { storage } = this;
     const checked = checkedPairs(pairs, this.options.blocks);
     this.order.copy(() => copyBlocks(storage, checked));
+  }
+
+  copyFrom(source: KvCache, blocks: number): void {
+    if (!(source instanceof ReferenceKvCache)) throw new TypeError("the caches belong to different backends");
+    checkGrowth(source.options, this.options, blocks);
+    const [{ layers, blockTokens }, target] = [source.storage, this.storage];
+    this.order.copy(() => {
+      for (const [index, { keys, values, keyRow, valueRow }] of layers.entries()) {
+        target.layers[index].keys.set(keys.subarray(0, blocks * blockTokens * keyRow));
+        target.layers[index].values.set(values.subarray(0, blocks * blockTokens * valueRow));
+      }
+    });
   }
 
   [Symbol.dispose](): void {

@@ -17,11 +17,10 @@ export const BLOCK_TOKENS = 4;
 
 export class SimulatedDevice implements StepRunner {
   readonly steps: StepInput[] = [];
-  readonly slots: Int32Array;
-  kvCache!: KvCache & { disposed: boolean };
+  kvCache!: SimulatedCache;
   /** Thrown by the next attempt to make a cache. */
   cacheFailure: unknown;
-  /** A larger cache does not fit. */
+  /** More blocks do not fit into memory, in all caches that are not disposed. */
   maxCacheBlocks = Number.POSITIVE_INFINITY;
   /** Thrown by the next step. */
   failure: unknown;
@@ -30,36 +29,25 @@ export class SimulatedDevice implements StepRunner {
   /** Steps wait for it. */
   gate: Promise<void> | undefined;
   onLaunch: (step: StepInput) => void = () => {};
+  readonly #caches: SimulatedCache[] = [];
 
-  constructor(blocks: number) {
-    this.slots = new Int32Array(blocks * BLOCK_TOKENS);
-  }
-
-  /** Its contents are gone, as those of a new cache are. */
   createKvCache(blocks: number): KvCache {
     const failure = this.cacheFailure;
     this.cacheFailure = undefined;
     if (failure !== undefined) throw failure;
-    if (blocks > this.maxCacheBlocks) throw new BackendError("BACKEND_MEMORY", "no memory");
-    this.slots.fill(-1);
-    const options: KvCacheOptions = {
-      layers: 1,
-      kvHeads: 1,
-      keyWidth: 1,
-      valueWidth: 1,
-      blocks,
-      blockTokens: BLOCK_TOKENS,
-      type: "f32",
-    };
-    const cache = { options, sizeBytes: 1, disposed: false, copyBlocks: (pairs: Int32Array) => this.#copy(pairs) };
-    this.kvCache = Object.assign(cache, { [Symbol.dispose]: () => void (cache.disposed = true) });
+    const held = this.#caches.reduce((sum, { disposed, options }) => sum + (disposed ? 0 : options.blocks), 0);
+    if (held + blocks > this.maxCacheBlocks) throw new BackendError("BACKEND_MEMORY", "no memory");
+    this.kvCache = new SimulatedCache(blocks);
+    this.#caches.push(this.kvCache);
     return this.kvCache;
   }
 
-  async step(step: StepInput, _: KvCache, { signal }: RunOptions): Promise<readonly OutputRow[]> {
+  async step(step: StepInput, kvCache: KvCache, { signal }: RunOptions): Promise<readonly OutputRow[]> {
+    if (!(kvCache instanceof SimulatedCache) || kvCache.disposed)
+      throw new Error("a cache of this device that is in use");
     this.steps.push(step);
     this.onLaunch(step);
-    const rows = this.#compute(step);
+    const rows = this.#compute(step, kvCache.slots);
     await new Promise((resolve) => setImmediate(resolve));
     await this.gate;
     signal?.throwIfAborted();
@@ -69,23 +57,37 @@ export class SimulatedDevice implements StepRunner {
     return rows;
   }
 
-  #compute({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): readonly OutputRow[] {
+  #compute(step: StepInput, slots: Int32Array): readonly OutputRow[] {
+    const { tokens, positions, sequenceOffsets, blockTables, outputs } = step;
     const hashes: number[] = [];
     for (const [sequence, table] of blockTables.entries()) {
       const slotOf = (position: number): number =>
         table[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
       for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
-        const before = positions[row] === 0 ? 1 : this.slots[slotOf(positions[row] - 1)];
+        const before = positions[row] === 0 ? 1 : slots[slotOf(positions[row] - 1)];
         hashes[row] = nextHash(before, tokens[row]);
-        this.slots[slotOf(positions[row])] = hashes[row];
+        slots[slotOf(positions[row])] = hashes[row];
       }
     }
     return outputs.map((request) =>
       tokens[request.row] === this.poison ? { kind: "not-finite", column: 3 } : outputRow(hashes[request.row], request),
     );
   }
+}
 
-  #copy(pairs: Int32Array): void {
+class SimulatedCache implements KvCache {
+  readonly options: KvCacheOptions;
+  readonly sizeBytes = 1;
+  readonly slots: Int32Array;
+  disposed = false;
+
+  constructor(blocks: number) {
+    const shape = { layers: 1, kvHeads: 1, keyWidth: 1, valueWidth: 1 };
+    this.options = { ...shape, blocks, blockTokens: BLOCK_TOKENS, type: "f32" };
+    this.slots = new Int32Array(blocks * BLOCK_TOKENS).fill(-1);
+  }
+
+  copyBlocks(pairs: Int32Array): void {
     for (let index = 0; index < pairs.length; index += 2) {
       this.slots.copyWithin(
         pairs[index + 1] * BLOCK_TOKENS,
@@ -93,6 +95,15 @@ export class SimulatedDevice implements StepRunner {
         (pairs[index] + 1) * BLOCK_TOKENS,
       );
     }
+  }
+
+  copyFrom(source: KvCache, blocks: number): void {
+    if (!(source instanceof SimulatedCache)) throw new TypeError("a cache of another device");
+    this.slots.set(source.slots.subarray(0, blocks * BLOCK_TOKENS));
+  }
+
+  [Symbol.dispose](): void {
+    this.disposed = true;
   }
 }
 

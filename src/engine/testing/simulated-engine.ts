@@ -56,7 +56,7 @@ export class SimulatedEngine {
     const { blocks = 64, sharesPrefixes = true, limits = {} } = options;
     this.#options = options;
     this.#limits = { ...LIMITS, ...limits };
-    this.device = new SimulatedDevice(blocks);
+    this.device = new SimulatedDevice();
     const store = new KvStore({
       blocks: this.#options.firstBlocks ?? blocks,
       maxBlocks: blocks,

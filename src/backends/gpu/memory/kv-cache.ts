@@ -4,7 +4,7 @@
 
 import { BackendError, GpuError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
-import { CacheOrder, checkedPairs } from "../../cache-order.js";
+import { CacheOrder, checkedPairs, checkGrowth } from "../../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
@@ -62,19 +62,30 @@ export class GpuKvCache implements KvCache {
     this.#lifetime.assertAlive();
     this.runtime.assertUsable();
     const checked = checkedPairs(pairs, this.options.blocks);
-    if (checked.length > 0) this.#order.copy(() => this.#copy(checked));
+    if (checked.length > 0) this.#order.copy(() => this.#queued(() => this.#queueCopies(checked)));
+  }
+
+  copyFrom(source: KvCache, blocks: number): void {
+    if (!(source instanceof GpuKvCache)) throw new TypeError("the caches belong to different backends");
+    checkGrowth(source.options, this.options, blocks);
+    this.#lifetime.assertAlive();
+    source.#lifetime.assertAlive();
+    this.runtime.assertUsable();
+    // The source's memory, too, must stay until the copy has ended.
+    this.#order.copy(() => source.#queued(() => this.#queued(() => this.#queueGrowth(source, blocks))));
   }
 
   [Symbol.dispose](): void {
     if (this.#lifetime.end()) this.#order.alone(() => this.#free());
   }
 
-  #copy(pairs: Int32Array): void {
+  /** Runs what queues copies of this cache's memory, and notes when they will have ended. */
+  #queued(work: () => void): void {
     const { device, clearing } = this.runtime;
     this.#isWritten = false;
     try {
       try {
-        this.#queueCopies(pairs);
+        work();
       } finally {
         // Whatever came of the others: what is queued must end before the memory is given back.
         device.record(this.#written, clearing);
@@ -96,6 +107,20 @@ export class GpuKvCache implements KvCache {
         for (let index = 0; index < pairs.length; index += 2) {
           device.copyOnDevice(blockAddress(pairs[index + 1]), blockAddress(pairs[index]), blockBytes, clearing);
         }
+      }
+    }
+  }
+
+  #queueGrowth(source: GpuKvCache, blocks: number): void {
+    const { device, clearing } = this.runtime;
+    const planes = kvPlanes(this.options);
+    const sourcePlanes = kvPlanes(source.options);
+    const [{ layerBytes }, { layerBytes: sourceLayerBytes }] = [kvLayout(this.options), kvLayout(source.options)];
+    for (let layer = 0; layer < this.options.layers; layer++) {
+      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+        const target = this.#block.address + BigInt(layer * layerBytes + byteOffset);
+        const from = source.#block.address + BigInt(layer * sourceLayerBytes + sourcePlanes[index].byteOffset);
+        device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, blocks * blockBytes, clearing);
       }
     }
   }
