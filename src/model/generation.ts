@@ -63,7 +63,7 @@ export interface GenerationResult {
 export type StartCompletion = (isCancelled: boolean) => WholeCompletion;
 
 /** Text in the making: iterate its deltas, await its result, or do both. */
-export class Generation implements AsyncIterable<GenerationDelta> {
+export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<GenerationResult> {
   readonly #start: StartCompletion;
   #completion: WholeCompletion | undefined;
   #result: Promise<GenerationResult> | undefined;
@@ -80,6 +80,15 @@ export class Generation implements AsyncIterable<GenerationDelta> {
   get result(): Promise<GenerationResult> {
     this.#result ??= wholeResult(this.#begin());
     return this.#result;
+  }
+
+  /** Makes `await generation` the same as `await generation.result`. */
+  // oxlint-disable-next-line unicorn/no-thenable -- it is meant to be awaited
+  then<Fulfilled = GenerationResult, Rejected = never>(
+    fulfilled?: ((result: GenerationResult) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    rejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    return this.result.then(fulfilled, rejected);
   }
 
   /** Ends the generation with the text so far; the finish reason is "abort". */

@@ -206,7 +206,7 @@ export class Model implements AsyncDisposable {
         ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
       });
     };
-    return new Chat<Value>({ begin, schema });
+    return new Chat<Value>({ begin, schema, assertAlive: () => this.#lifetime.assertAlive() });
   }
 
   /** A conversation that keeps its messages from turn to turn. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { embeddedModelPath, loadModel, type Model, Session, type Tool } from "../../../src/index.js";
+import { embeddedModelPath, loadModel, type Model, type Reply, Session, type Tool } from "../../../src/index.js";
 
 let model: Model;
 let folder: string;
@@ -49,6 +49,18 @@ describe("chat", () => {
     for await (const event of chat) events.push(event);
     expect(events).toEqual([{ type: "text", text }]);
     expect(() => chat[Symbol.asyncIterator]()).toThrow(/iterated once/);
+  });
+
+  test("awaiting a chat, a turn or a generation is awaiting its result", async () => {
+    const reply = await model.chat(user("Who?"), GREEDY);
+    expectTypeOf(reply).toEqualTypeOf<Reply>();
+    expect(reply.text).toBe((await model.chat(user("Who?"), GREEDY).result).text);
+    const session = model.session({ chat: GREEDY });
+    await session.say("Who?");
+    expect(session.messages).toHaveLength(2);
+    const texts = await Promise.all(["A fox", "A king"].map((prompt) => model.generate(prompt, GREEDY)));
+    expect(texts.map(({ usage }) => usage.completionTokens)).toEqual([24, 24]);
+    await expect(model.chat(user("Who?"), { regex: "(" })).rejects.toMatchObject({ code: "GRAMMAR_INVALID" });
   });
 
   test("an object typed by a Zod schema", async () => {
@@ -187,12 +199,12 @@ describe("session", () => {
   });
 });
 
-test("disposing ends a chat with a reason that speaks of the model", async () => {
+test.each([0, 10, 300])("disposing after %d ms ends a chat with a reason that speaks of the model", async (pauseMs) => {
   const other = await loadModel(embeddedModelPath(), { backend: "cpu" });
   const chat = other.chat(user("Tell a long story."), { maxTokens: 400, ignoreEndOfGeneration: true });
   const result = chat.result.catch((error: unknown) => error);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await new Promise((resolve) => setTimeout(resolve, pauseMs));
   await other.dispose();
-  expect(String(await result)).toMatch(/model/);
+  expect(String(await result)).toMatch(/the model was used/);
   expect(() => other.chat(user("x"))).toThrow(/model/);
 });
