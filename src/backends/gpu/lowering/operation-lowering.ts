@@ -22,11 +22,7 @@ export interface OperationSite {
 export interface OperationLowering<Kind extends OperationKind> {
   /** Asked when a plan is built, with the operation's weights, which have a layout on the device. Absent: always. */
   readonly supports?: (operation: OperationOf<Kind>, weights: readonly TensorDescriptor[]) => Support;
-  readonly lower: (
-    context: LoweringContext,
-    operation: OperationOf<Kind>,
-    site: OperationSite,
-  ) => readonly StepItem[];
+  readonly lower: (context: LoweringContext, operation: OperationOf<Kind>, site: OperationSite) => readonly StepItem[];
 }
 
 /** An entry for each of these kinds. */
