@@ -114,7 +114,7 @@ function sourcesIn(folder) {
   return names.filter((name) => name.endsWith(".cpp")).map((name) => join(folder, name));
 }
 
-/** Every unit but the test programs: kernels with their instruction set's flags, the engine and its instructions, the tests' helpers. */
+/** What the test programs take from an archive: kernels with their instruction set's flags, the engine, the tests' helpers. */
 function unitsOf(target) {
   const kernels = TARGETS[target].isas.flatMap((isa) =>
     ["matmul", "rows"].map((part) => ({
@@ -124,9 +124,14 @@ function unitsOf(target) {
   );
   return [
     ...kernels,
-    ...["engine", "instructions"].flatMap(sourcesIn).map((path) => plainUnit(target, path)),
+    ...sourcesIn("engine").map((path) => plainUnit(target, path)),
     ...testSources().helpers.map((name) => plainUnit(target, join("test", name))),
   ];
+}
+
+/** Linked as objects: instructions register themselves, so nothing would take them from an archive. */
+function instructionUnits(target) {
+  return sourcesIn("instructions").map((path) => plainUnit(target, path));
 }
 
 /** Code that runs on every instruction set and is told by defines which kernels exist. */
@@ -178,11 +183,11 @@ class Compilation {
     );
   }
 
-  async program(name, object, archive) {
+  async program(name, objects, archive) {
     const { compiler, flags } = TARGETS[this.target];
-    const key = keyOf([name, this.version, ...flags, object, archive]);
+    const key = keyOf([name, this.version, ...flags, ...objects, archive]);
     return await this.cached(key, `-${name}`, (path) =>
-      this.tool(compiler, [...flags, object, archive, "-o", path], name),
+      this.tool(compiler, [...flags, ...objects, archive, "-o", path], name),
     );
   }
 
@@ -228,18 +233,22 @@ export async function buildNativeTests(target, names = nativeTestNames()) {
   const { output: version } = await runProgram(TARGETS[target].compiler, ["--version"]);
   const compilation = new Compilation(target, version);
   const units = unitsOf(target);
+  const instructions = instructionUnits(target);
   const jobs = availableParallelism();
   // The largest first: kernels before the engine.
   const objects = await inParallel(
-    [...units, ...names.map((name) => plainUnit(target, join("test", `${name}.cpp`)))],
+    [...units, ...instructions, ...names.map((name) => plainUnit(target, join("test", `${name}.cpp`)))],
     jobs,
     (unit) => compilation.object(unit),
   );
   const archive = await compilation.archive(objects.slice(0, units.length));
-  const tests = names.map((name, index) => ({ name, object: objects[units.length + index] }));
+  const registered = objects.slice(units.length, units.length + instructions.length);
+  const tests = objects
+    .slice(units.length + instructions.length)
+    .map((object, index) => ({ name: names[index], object }));
   const programs = await inParallel(tests, jobs, async ({ name, object }) => [
     name,
-    await compilation.program(name, object, archive),
+    await compilation.program(name, [object, ...registered], archive),
   ]);
   if (names.length === nativeTestNames().length) compilation.removeUnused();
   return new Map(programs);

@@ -71,7 +71,14 @@ export interface NativeRope {
   readonly magnitude: number;
 }
 
-export type NativeActivation = "silu" | "gelu";
+/**
+ * One instruction of a program. Operations of the graph but `matmul` are instructions as they are, with the fields that
+ * src/graph/operation.ts declares, optional ones absent or given; matmuls and fused groups have the shapes below. A file
+ * of native/cpu/instructions/ reads each kind and checks every field of it.
+ */
+export interface NativeInstruction {
+  readonly kind: string;
+}
 
 /** One weight of a `matmul` instruction and the epilogue of its results; ids of weights and values, -1 for none. */
 export interface NativeMatmul {
@@ -83,92 +90,38 @@ export interface NativeMatmul {
   readonly out: number;
 }
 
-export type NativeInstruction =
-  | {
-      readonly kind: "embed";
-      readonly table: number;
-      /** Any number. */
-      readonly scale: number;
-      readonly out: number;
-    }
-  | {
-      readonly kind: "rms-norm";
-      readonly input: number;
-      readonly weight: number;
-      readonly groupWidth: number;
-      readonly epsilon: number;
-      readonly out: number;
-    }
-  /** Norms the input (unless `norm` is -1), quantizes it once, then multiplies it with every weight. */
-  | {
-      readonly kind: "matmul";
-      readonly input: number;
-      readonly norm: number;
-      readonly epsilon: number;
-      /** With an activation exactly two, gate and up, whose own `out` is -1. */
-      readonly matmuls: readonly NativeMatmul[];
-      readonly activation: NativeActivation | "none";
-      /** The value of activation(gate) × up; -1 without an activation. */
-      readonly gatedOut: number;
-      /** Added to the result of the only matmul; -1 for none. */
-      readonly residual: number;
-    }
-  | {
-      readonly kind: "rope";
-      readonly input: number;
-      readonly heads: number;
-      readonly headWidth: number;
-      readonly rotaryWidth: number;
-      readonly adjacent: boolean;
-      readonly rope: number;
-      readonly factors: number;
-      readonly out: number;
-    }
-  | { readonly kind: "kv-write"; readonly layer: number; readonly key: number; readonly value: number }
-  | {
-      readonly kind: "attention";
-      readonly layer: number;
-      readonly query: number;
-      readonly heads: number;
-      readonly kvHeads: number;
-      readonly keyWidth: number;
-      readonly valueWidth: number;
-      /** Any number. */
-      readonly scale: number;
-      /** Positions that a token sees, its own included; 0 for all. */
-      readonly window: number;
-      /** Any number: every scaled score x becomes softCap × tanh(x / softCap); 0 for none. */
-      readonly softCap: number;
-      /** A weight with one logit per head that joins the softmax without a value; -1 for none. */
-      readonly sinks: number;
-      readonly out: number;
-    }
-  /** Rope of queries and keys, which share everything but their heads, and the KV write, in one instruction. */
-  | {
-      readonly kind: "rope-store";
-      readonly layer: number;
-      readonly query: number;
-      readonly queryHeads: number;
-      readonly queryOut: number;
-      readonly key: number;
-      readonly keyHeads: number;
-      readonly headWidth: number;
-      readonly rotaryWidth: number;
-      readonly adjacent: boolean;
-      readonly rope: number;
-      readonly factors: number;
-      readonly value: number;
-    }
-  | {
-      readonly kind: "glu";
-      readonly activation: NativeActivation;
-      readonly gate: number;
-      readonly up: number;
-      readonly out: number;
-    }
-  | { readonly kind: "add"; readonly left: number; readonly right: number; readonly out: number }
-  | { readonly kind: "quantize-activations"; readonly input: number; readonly out: number }
-  | { readonly kind: "select-rows"; readonly input: number; readonly out: number };
+/** Norms the input (unless `norm` is -1), quantizes it once, then multiplies it with every weight. */
+export interface NativeMatmulInstruction extends NativeInstruction {
+  readonly kind: "matmul";
+  readonly input: number;
+  readonly norm: number;
+  readonly epsilon: number;
+  /** With an activation exactly two, gate and up, whose own `out` is -1. */
+  readonly matmuls: readonly NativeMatmul[];
+  /** Of a gated linear unit, or "none". */
+  readonly activation: string;
+  /** The value of activation(gate) × up; -1 without an activation. */
+  readonly gatedOut: number;
+  /** Added to the result of the only matmul; -1 for none. */
+  readonly residual: number;
+}
+
+/** Rope of queries and keys, which share everything but their heads, and the KV write, in one instruction. */
+export interface NativeRopeStoreInstruction extends NativeInstruction {
+  readonly kind: "rope-store";
+  readonly layer: number;
+  readonly query: number;
+  readonly queryHeads: number;
+  readonly queryOut: number;
+  readonly key: number;
+  readonly keyHeads: number;
+  readonly headWidth: number;
+  readonly rotaryWidth: number;
+  readonly style: "adjacent" | "halves";
+  readonly rope: number;
+  readonly factors?: number;
+  readonly value: number;
+}
 
 export interface NativeProgramSpec {
   readonly isa: string;

@@ -1,10 +1,11 @@
-// Writes a Program: families call one method per operation and never see ids of slots or devices.
+// Writes a Program: families call a method per operation, or `emit`, and never see ids of slots or devices.
 // Every weight is declared with the shape it must have, so the list of required tensors is the graph itself.
 
 import type { Shape } from "../tensor/descriptor.js";
 import { accessOf, planMemory } from "./memory-plan.js";
 import {
   type Activation,
+  type KindWithResult,
   type Operation,
   resultShape,
   type RopeId,
@@ -100,16 +101,16 @@ export class GraphBuilder {
 
   embed(table: string, width: number, vocabularySize: number, { scale }: EmbedAttributes = {}): ValueId {
     const weight = this.#weight(table, [width, vocabularySize], "matrix");
-    return this.#emit("embedding", { kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }) });
+    return this.emit("embedding", { kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }) });
   }
 
   rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.#width(input)): ValueId {
     const weight = this.vector(`${name}.weight`, groupWidth);
-    return this.#emit(name, { kind: "rms-norm", input, weight, groupWidth, epsilon });
+    return this.emit(name, { kind: "rms-norm", input, weight, groupWidth, epsilon });
   }
 
   quantizeActivations(input: ValueId): ValueId {
-    return this.#emit(`${this.#values[input].name}.quantized`, { kind: "quantize-activations", input });
+    return this.emit(`${this.#values[input].name}.quantized`, { kind: "quantize-activations", input });
   }
 
   /** A matmul with `name.weight`, and with `name.bias` and `name.scale` if the file has them. */
@@ -117,7 +118,7 @@ export class GraphBuilder {
     const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
     const scale = this.optionalVector(`${name}.scale`, 1);
     const bias = this.optionalVector(`${name}.bias`, outputs);
-    return this.#emit(name, {
+    return this.emit(name, {
       kind: "matmul",
       input,
       weight,
@@ -143,25 +144,38 @@ export class GraphBuilder {
   }
 
   rope(input: ValueId, options: RopeOptions): ValueId {
-    return this.#emit(`${this.#values[input].name}.rope`, { kind: "rope", input, ...options });
+    return this.emit(`${this.#values[input].name}.rope`, { kind: "rope", input, ...options });
   }
 
   attention(query: ValueId, key: ValueId, value: ValueId, options: AttentionOptions): ValueId {
     this.#check({ kind: "kv-write", layer: options.layer, key, value });
     this.#operations.push({ kind: "kv-write", layer: options.layer, key, value });
-    return this.#emit("attention", { kind: "attention", query, ...options });
+    return this.emit("attention", { kind: "attention", query, ...options });
   }
 
   glu(gate: ValueId, up: ValueId, activation: Activation): ValueId {
-    return this.#emit("glu", { kind: "glu", activation, gate, up });
+    return this.emit("glu", { kind: "glu", activation, gate, up });
   }
 
   add(left: ValueId, right: ValueId): ValueId {
-    return this.#emit("sum", { kind: "add", left, right });
+    return this.emit("sum", { kind: "add", left, right });
   }
 
   selectRows(input: ValueId, rows: Exclude<RowSymbol, "tokens">): ValueId {
-    return this.#emit(`${this.#values[input].name}.${rows}`, { kind: "select-rows", rows, input });
+    return this.emit(`${this.#values[input].name}.${rows}`, { kind: "select-rows", rows, input });
+  }
+
+  /**
+   * Adds an operation; its result gets this name, and the shape that the table of operations says. Operations that need
+   * weights of the file, a usual name or a second operation have methods of their own.
+   */
+  emit(name: string, operation: UnplacedOperation<KindWithResult>): ValueId {
+    const shape = this.#check(operation);
+    if (shape === undefined) throw new TypeError(`${operation.kind} has no result`);
+    const out = this.#values.length;
+    this.#values.push({ id: out, name, ...shape, columnOffset: 0 });
+    this.#operations.push({ ...operation, out });
+    return out;
   }
 
   finish(result: {
@@ -189,16 +203,6 @@ export class GraphBuilder {
     const id = this.#weights.push({ name: fileName, shape, role }) - 1;
     this.#weightIds.set(fileName, id);
     return id;
-  }
-
-  /** Adds an operation whose result gets the shape that the table of operations says. */
-  #emit(name: string, operation: Exclude<UnplacedOperation, { readonly kind: "kv-write" }>): ValueId {
-    const shape = this.#check(operation);
-    if (shape === undefined) throw new TypeError(`${operation.kind} has no result`);
-    const out = this.#values.length;
-    this.#values.push({ id: out, name, ...shape, columnOffset: 0 });
-    this.#operations.push({ ...operation, out });
-    return out;
   }
 
   #check(operation: UnplacedOperation): ValueShape | undefined {

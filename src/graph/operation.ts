@@ -139,6 +139,9 @@ export type Operation =
 export type OperationKind = Operation["kind"];
 export type OperationOf<Kind extends OperationKind> = Extract<Operation, { readonly kind: Kind }>;
 
+/** The kinds of operations that write a value. */
+export type KindWithResult = Extract<Operation, { readonly out: ValueId }>["kind"];
+
 /** How many rows a value has, and how many columns. */
 export interface ValueShape {
   readonly rows: RowSymbol;

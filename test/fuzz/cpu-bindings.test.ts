@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { describeCpu, requireAddon } from "../conformance/subjects.js";
+import { OPERATIONS } from "../../src/graph/operation-table.js";
 import { Dice } from "../support/dice.js";
 import { attempt, KV_OPTIONS, mutated, spoiltLocations, validSpec, validStep } from "./cpu-bindings.js";
 
@@ -26,6 +27,18 @@ describeCpu("the native bindings of the CPU addon", () => {
   it("runs what is valid, on every instruction set", async () => {
     for (let seed = 0; seed < 6 * requireAddon().isas.length; seed++)
       expect(await attempt(requireAddon(), { spec: specFor(seed), steps: [validStep()] })).toBe("ran");
+  });
+
+  it.each([...Object.keys(OPERATIONS), "rope-store"])("reads %s, and asks for its fields", (kind) => {
+    const spec = { ...specFor(0), instructions: [{ kind }] };
+    expect(() => requireAddon().compile(spec)).toThrow(/^program\.instructions\[0\]\.(?!kind)\w+: expected/);
+  });
+
+  it("rejects an instruction of an unknown kind", () => {
+    const spec = { ...specFor(0), instructions: [{ kind: "swiglu" }] };
+    expect(() => requireAddon().compile(spec)).toThrow(
+      /^program\.instructions\[0\]\.kind: expected a kind of instruction/,
+    );
   });
 
   it("refuses or computes mutated programs", async () => {

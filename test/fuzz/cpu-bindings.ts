@@ -12,6 +12,7 @@ import { lower } from "../../src/backends/cpu/lowering.js";
 import { isNativeError } from "../../src/backends/cpu/native-error.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
 import { fuse } from "../../src/graph/fusion.js";
+import { OPERATIONS } from "../../src/graph/operation-table.js";
 import type { Program } from "../../src/graph/program.js";
 import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
@@ -197,17 +198,10 @@ function otherValue(value: unknown, dice: Dice): unknown {
       "tokens",
       "outputs",
       "scored",
-      "embed",
-      "rms-norm",
-      "matmul",
-      "rope",
-      "kv-write",
-      "attention",
+      ...Object.keys(OPERATIONS),
       "rope-store",
-      "glu",
-      "add",
-      "quantize-activations",
-      "select-rows",
+      "adjacent",
+      "halves",
       "none",
       "silu",
       "gelu",

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { Backend, KvCacheOptions, KvCacheType, Support } from "../../src/backends/contract.js";
 import { CpuBackend } from "../../src/backends/cpu/backend.js";
 import { supportsGpuKvCache } from "../../src/backends/gpu/memory/kv-layout.js";
-import { supportsOperation } from "../../src/backends/gpu/lowering/operation-support.js";
+import { supportsOperation } from "../../src/backends/gpu/lowering/operation-table.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
 

@@ -424,7 +424,7 @@ describe("what must agree", () => {
       "index.d.ts",
       "binding/addon.cpp",
       "engine/isa.cpp",
-      "instructions/table.cpp",
+      "instructions/add.cpp",
       "kernels/kernel-table.h",
     ])
       expect(carried(`native/cpu/${part}`)).toBe(true);

@@ -5,7 +5,6 @@
 #include "../engine/error.h"
 #include "../engine/fields.h"
 #include "../engine/isa.h"
-#include "../instructions/table.h"
 
 namespace rocmforge {
 
@@ -31,10 +30,10 @@ class ObjectFields final : public Fields {
  public:
   explicit ObjectFields(const Reader& object) : object_(object) {}
 
+  bool has(const char* name) const override { return !object_.field(name).is_undefined(); }
   size_t count(const char* name) const override { return read_count(object_, name); }
   Id id(const char* name) const override { return read_id(object_, name); }
   float number(const char* name) const override { return read_float(object_, name); }
-  bool flag(const char* name) const override { return object_.field(name).boolean(); }
   std::string text(const char* name) const override { return object_.field(name).string(); }
   void each(const char* name, const std::function<void(const Fields&)>& visit) const override {
     for (const Reader& entry : object_.field(name).entries(kMaxEntries)) visit(ObjectFields(entry));

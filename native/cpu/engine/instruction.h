@@ -1,5 +1,5 @@
 // What every instruction is to the engine. Each has one file under instructions/ with its struct, how it is read, how
-// it is checked and how it runs; instructions/table.cpp lists them.
+// it is checked and how it runs, and registers itself there as an InstructionKind.
 
 #pragma once
 
@@ -32,8 +32,8 @@ class Instruction {
  public:
   virtual ~Instruction() = default;
 
-  /// The kind's name in index.d.ts, which profiles and error messages use.
-  virtual const char* kind() const = 0;
+  /// The name of its kind, which profiles and error messages use.
+  const char* kind() const { return kind_; }
   /// Throws `invalid` unless no step of the program can make this instruction leave its buffers; fills derived fields.
   virtual void check(InstructionCheck& check) = 0;
   /// Null for an instruction that takes no scratch memory. Throws `memory` for sizes beyond any machine.
@@ -41,12 +41,32 @@ class Instruction {
   /// Every thread of the step calls this; they share the work of each phase. `plan` is what `plan` returned for the
   /// step.
   virtual void run(const StepRun& run, Member& member, const InstructionPlan* plan) const = 0;
+
+ private:
+  friend std::unique_ptr<Instruction> read_instruction(const Fields& fields);
+  const char* kind_ = "";
 };
 
-/// One row of the table of instructions.
-struct InstructionKind {
-  const char* name;
-  std::unique_ptr<Instruction> (*read)(const Fields& fields);
+/// Reads an instruction by its field `kind`; throws `invalid` for an unknown kind and for fields of the wrong type.
+std::unique_ptr<Instruction> read_instruction(const Fields& fields);
+
+/// A kind of instruction: a constant of its file, which is known to read_instruction because it exists. Files are
+/// linked as objects, not from an archive, whose linker would drop a file that no other one names.
+class InstructionKind {
+ public:
+  using Read = std::unique_ptr<Instruction> (*)(const Fields& fields);
+
+  /// `name` is what the field `kind` has: an operation's kind, or that of a fused group in index.d.ts.
+  InstructionKind(const char* name, Read read);
+  InstructionKind(const InstructionKind&) = delete;
+  InstructionKind& operator=(const InstructionKind&) = delete;
+
+ private:
+  friend std::unique_ptr<Instruction> read_instruction(const Fields& fields);
+  const char* name_;
+  Read read_;
+  /// The kind that was registered before this one.
+  const InstructionKind* next_;
 };
 
 /// Reads an instruction whose constructor takes the fields.

@@ -6,8 +6,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kAdd;
-
 namespace {
 
 struct Add final : Instruction {
@@ -16,8 +14,6 @@ struct Add final : Instruction {
   Id out;
 
   explicit Add(const Fields& fields) : left(fields.id("left")), right(fields.id("right")), out(fields.id("out")) {}
-
-  const char* kind() const override { return kAdd.name; }
 
   void check(InstructionCheck& check) override {
     const Value& to = check.value("out", out);
@@ -36,8 +32,8 @@ struct Add final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kAdd("add", read_as<Add>);
 
-const InstructionKind kAdd = {"add", read_as<Add>};
+}  // namespace
 
 }  // namespace rocmforge

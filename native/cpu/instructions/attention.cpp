@@ -11,7 +11,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kAttention;
 namespace {
 
 /// Partials that are kept at once, in all and by one thread.
@@ -68,12 +67,11 @@ struct Attention final : Instruction {
         key_width(fields.count("keyWidth")),
         value_width(fields.count("valueWidth")),
         scale(fields.number("scale")),
-        window(fields.count("window")),
-        soft_cap(fields.number("softCap")),
-        sinks(fields.id("sinks")),
+        window(fields.count_or("window", 0)),
+        soft_cap(fields.number_or("softCap", 0)),
+        sinks(fields.id_or_none("sinks")),
         out(fields.id("out")) {}
 
-  const char* kind() const override { return kAttention.name; }
   void check(InstructionCheck& check) override;
   std::unique_ptr<InstructionPlan> plan(const Program& program, const StepSize& size) const override;
   void run(const StepRun& run, Member& member, const InstructionPlan* plan) const override;
@@ -333,8 +331,8 @@ void Attention::run(const StepRun& run, Member& member, const InstructionPlan* p
   AttentionRun(run, member, *this, static_cast<const AttentionPlan&>(*plan)).execute();
 }
 
-}  // namespace
+const InstructionKind kAttention("attention", read_as<Attention>);
 
-const InstructionKind kAttention = {"attention", read_as<Attention>};
+}  // namespace
 
 }  // namespace rocmforge

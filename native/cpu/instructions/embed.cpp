@@ -6,8 +6,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kEmbed;
-
 namespace {
 
 struct Embed final : Instruction {
@@ -16,9 +14,7 @@ struct Embed final : Instruction {
   Id out;
 
   explicit Embed(const Fields& fields)
-      : table(fields.id("table")), scale(fields.number("scale")), out(fields.id("out")) {}
-
-  const char* kind() const override { return kEmbed.name; }
+      : table(fields.id("table")), scale(fields.number_or("scale", 1)), out(fields.id("out")) {}
 
   void check(InstructionCheck& check) override {
     const Value& rows = check.value("out", out);
@@ -41,8 +37,8 @@ struct Embed final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kEmbed("embed", read_as<Embed>);
 
-const InstructionKind kEmbed = {"embed", read_as<Embed>};
+}  // namespace
 
 }  // namespace rocmforge

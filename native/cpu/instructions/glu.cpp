@@ -6,8 +6,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kGlu;
-
 namespace {
 
 struct Glu final : Instruction {
@@ -21,8 +19,6 @@ struct Glu final : Instruction {
         gate(fields.id("gate")),
         up(fields.id("up")),
         out(fields.id("out")) {}
-
-  const char* kind() const override { return kGlu.name; }
 
   void check(InstructionCheck& check) override {
     const Value& to = check.value("out", out);
@@ -42,8 +38,8 @@ struct Glu final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kGlu("glu", read_as<Glu>);
 
-const InstructionKind kGlu = {"glu", read_as<Glu>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -7,8 +7,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kKvWrite;
-
 namespace {
 
 struct KvWrite final : Instruction {
@@ -18,8 +16,6 @@ struct KvWrite final : Instruction {
 
   explicit KvWrite(const Fields& fields)
       : layer(fields.count("layer")), key(fields.id("key")), value(fields.id("value")) {}
-
-  const char* kind() const override { return kKvWrite.name; }
 
   void check(InstructionCheck& check) override {
     check.layer(layer);
@@ -38,8 +34,8 @@ struct KvWrite final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kKvWrite("kv-write", read_as<KvWrite>);
 
-const InstructionKind kKvWrite = {"kv-write", read_as<KvWrite>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -12,8 +12,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kMatmul;
-
 namespace {
 
 /// One weight and the epilogue of its results; ids of weights and values, kNone for none.
@@ -54,7 +52,6 @@ struct Matmul final : Instruction {
     fields.each("matmuls", [this](const Fields& entry) { matmuls.emplace_back(entry); });
   }
 
-  const char* kind() const override { return kMatmul.name; }
   void check(InstructionCheck& check) override;
   std::unique_ptr<InstructionPlan> plan(const Program& program, const StepSize& size) const override;
   void run(const StepRun& run, Member& member, const InstructionPlan* plan) const override;
@@ -284,8 +281,8 @@ void Matmul::run(const StepRun& run, Member& member, const InstructionPlan* plan
   if (own.tokens != 0) MatmulRun(run, member, *this, own).execute();
 }
 
-}  // namespace
+const InstructionKind kMatmul("matmul", read_as<Matmul>);
 
-const InstructionKind kMatmul = {"matmul", read_as<Matmul>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -7,8 +7,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kQuantizeActivations;
-
 namespace {
 
 struct QuantizeActivations final : Instruction {
@@ -16,8 +14,6 @@ struct QuantizeActivations final : Instruction {
   Id out;
 
   explicit QuantizeActivations(const Fields& fields) : input(fields.id("input")), out(fields.id("out")) {}
-
-  const char* kind() const override { return kQuantizeActivations.name; }
 
   void check(InstructionCheck& check) override {
     check.require_like("out", check.value("input", input), check.value("out", out));
@@ -32,8 +28,8 @@ struct QuantizeActivations final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kQuantizeActivations("quantize-activations", read_as<QuantizeActivations>);
 
-const InstructionKind kQuantizeActivations = {"quantize-activations", read_as<QuantizeActivations>};
+}  // namespace
 
 }  // namespace rocmforge

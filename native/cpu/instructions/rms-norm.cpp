@@ -6,8 +6,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kRmsNorm;
-
 namespace {
 
 struct RmsNorm final : Instruction {
@@ -23,8 +21,6 @@ struct RmsNorm final : Instruction {
         group_width(fields.count("groupWidth")),
         epsilon(fields.number("epsilon")),
         out(fields.id("out")) {}
-
-  const char* kind() const override { return kRmsNorm.name; }
 
   void check(InstructionCheck& check) override {
     const Value& from = check.value("input", input);
@@ -51,8 +47,8 @@ struct RmsNorm final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kRmsNorm("rms-norm", read_as<RmsNorm>);
 
-const InstructionKind kRmsNorm = {"rms-norm", read_as<RmsNorm>};
+}  // namespace
 
 }  // namespace rocmforge

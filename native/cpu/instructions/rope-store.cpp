@@ -6,8 +6,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kRopeStore;
-
 namespace {
 
 struct RopeStore final : Instruction {
@@ -29,8 +27,6 @@ struct RopeStore final : Instruction {
         key_heads(fields.count("keyHeads")),
         rotation(fields),
         value(fields.id("value")) {}
-
-  const char* kind() const override { return kRopeStore.name; }
 
   void check(InstructionCheck& check) override {
     const Program& program = check.program();
@@ -75,8 +71,8 @@ struct RopeStore final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kRopeStore("rope-store", read_as<RopeStore>);
 
-const InstructionKind kRopeStore = {"rope-store", read_as<RopeStore>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -4,8 +4,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kRope;
-
 namespace {
 
 struct RopeInstruction final : Instruction {
@@ -16,8 +14,6 @@ struct RopeInstruction final : Instruction {
 
   explicit RopeInstruction(const Fields& fields)
       : input(fields.id("input")), heads(fields.count("heads")), rotation(fields), out(fields.id("out")) {}
-
-  const char* kind() const override { return kRope.name; }
 
   void check(InstructionCheck& check) override {
     const Value& from = check.value("input", input);
@@ -38,8 +34,8 @@ struct RopeInstruction final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kRope("rope", read_as<RopeInstruction>);
 
-const InstructionKind kRope = {"rope", read_as<RopeInstruction>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -21,9 +21,9 @@ struct Rotation {
   explicit Rotation(const Fields& fields)
       : head_width(fields.count("headWidth")),
         rotary_width(fields.count("rotaryWidth")),
-        adjacent(fields.flag("adjacent")),
+        adjacent(read_adjacent(fields)),
         rope(fields.id("rope")),
-        factors(fields.id("factors")) {}
+        factors(fields.id_or_none("factors")) {}
 
   void check(InstructionCheck& check) {
     Program& program = check.program();
@@ -42,6 +42,12 @@ struct Rotation {
     if (angles == kMaxAngles)
       refuse(check.path("factors"), "at most " + text(kMaxAngles) + " tables of angles", "more");
     program.angles.push_back({rope, factors, pairs});
+  }
+
+  static bool read_adjacent(const Fields& fields) {
+    const std::string style = fields.text("style");
+    if (style != "adjacent" && style != "halves") refuse(fields.path("style"), "adjacent or halves", style);
+    return style == "adjacent";
   }
 
   /// One head of one token.

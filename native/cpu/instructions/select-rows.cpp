@@ -9,8 +9,6 @@
 
 namespace rocmforge {
 
-extern const InstructionKind kSelectRows;
-
 namespace {
 
 struct SelectRows final : Instruction {
@@ -18,8 +16,6 @@ struct SelectRows final : Instruction {
   Id out;
 
   explicit SelectRows(const Fields& fields) : input(fields.id("input")), out(fields.id("out")) {}
-
-  const char* kind() const override { return kSelectRows.name; }
 
   void check(InstructionCheck& check) override {
     const Value& from = check.value("input", input);
@@ -39,8 +35,8 @@ struct SelectRows final : Instruction {
   }
 };
 
-}  // namespace
+const InstructionKind kSelectRows("select-rows", read_as<SelectRows>);
 
-const InstructionKind kSelectRows = {"select-rows", read_as<SelectRows>};
+}  // namespace
 
 }  // namespace rocmforge

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "prefetch.h"
-#include "kernel-table.h"
+#include "matmul-interface.h"
 #include "gemv.h"
 #include "tile-form.h"
 #include "unroll.h"

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "kernel-table.h"
+#include "matmul-interface.h"
 #include "unroll.h"
 
 namespace rocmforge {

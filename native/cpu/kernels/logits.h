@@ -20,7 +20,7 @@ size_t find_not_finite(const float* values, size_t count) {
   return count;
 }
 
-float find_max(const float* values, size_t count) {
+float max(const float* values, size_t count) {
   const F nothing = set(-__builtin_inff());
   F best = nothing, other = nothing;
   size_t index = 0;

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernel-table.h"
+#include "matmul-interface.h"
 
 namespace rocmforge {
 namespace {

@@ -155,7 +155,7 @@ void glu(Activation activation, const float* gate, const float* up, size_t width
   }
 }
 
-void add_rows(const float* left, const float* right, size_t width, float* out) {
+void add(const float* left, const float* right, size_t width, float* out) {
   size_t column = 0;
   for (; column + kLanes <= width; column += kLanes)
     store(out + column, add(load(left + column), load(right + column)));
@@ -190,16 +190,16 @@ inline void epilogue_columns(float* out, size_t width, const Epilogue epilogue) 
              rest);
 }
 
-void epilogue_row(float* out, size_t width, const Epilogue& epilogue) {
+void epilogue(float* out, size_t width, const Epilogue& epilogue) {
   if (epilogue.soft_cap == 0) return epilogue_columns<false>(out, width, epilogue);
   epilogue_columns<true>(out, width, epilogue);
 }
 
-void scale_row(const float* input, size_t width, float factor, float* out) {
+void scale(const float* input, size_t width, float factor, float* out) {
   for (size_t column = 0; column < width; column++) out[column] = input[column] * factor;
 }
 
-void convert_row(TensorType type, const uint8_t* input, size_t count, float* out) {
+void convert(TensorType type, const uint8_t* input, size_t count, float* out) {
   if (type == TensorType::f32) memcpy(out, input, count * sizeof(float));
   if (type != TensorType::f16 && type != TensorType::bf16) return;
   const bool half = type == TensorType::f16;

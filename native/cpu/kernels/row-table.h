@@ -12,23 +12,11 @@
 namespace rocmforge {
 namespace {
 
+// A name that the vectors of the simd layer share (add, max) means the function with the list's parameters.
 constexpr RowKernels kRowKernels = {
-    rms_norm,
-    quantize_activations,
-    rope,
-    glu,
-    add_rows,
-    epilogue_row,
-    scale_row,
-    convert_row,
-    store_kv,
-    attend,
-    attention_scratch_bytes,
-    merge_attention,
-    find_not_finite,
-    find_max,
-    sum_exp,
-    find_above,
+#define ROW_KERNEL(result, name, parameters) name,
+#include "row-kernel-list.h"
+#undef ROW_KERNEL
 };
 
 }  // namespace

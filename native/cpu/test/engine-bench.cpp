@@ -38,7 +38,7 @@ Program bench_program(size_t threads) {
   Id x = program.value_of(kBenchWidth);
   const Id table = program.weight_of(TensorType::q6_k, kBenchWidth, kBenchVocabulary);
   const Id norm = program.vector_of(kBenchWidth);
-  program.fields.push_back(FieldMap("embed", {{"table", table}, {"scale", 1}, {"out", x}}));
+  program.fields.push_back(FieldMap("embed", {{"table", table}, {"out", x}}));
   for (size_t layer = 0; layer < kBenchLayers; layer++) {
     const auto matmul = [&](TensorType type, size_t width, size_t rows, Id out) {
       return ProgramSpec::matmul_of(program.weight_of(type, width, rows), out);
@@ -65,10 +65,9 @@ Program bench_program(size_t threads) {
                                                      {"keyHeads", kBenchKvHeads},
                                                      {"headWidth", kBenchHeadWidth},
                                                      {"rotaryWidth", kBenchHeadWidth},
-                                                     {"adjacent", 1},
                                                      {"rope", 0},
-                                                     {"factors", kNone},
                                                      {"value", v}}));
+    program.fields.back().set_text("style", "adjacent");
     program.fields.push_back(FieldMap("attention", {{"layer", layer},
                                                     {"query", rotated},
                                                     {"heads", kBenchHeads},
@@ -76,9 +75,6 @@ Program bench_program(size_t threads) {
                                                     {"keyWidth", kBenchHeadWidth},
                                                     {"valueWidth", kBenchHeadWidth},
                                                     {"scale", 0.125},
-                                                    {"window", 0},
-                                                    {"softCap", 0},
-                                                    {"sinks", kNone},
                                                     {"out", attended}}));
     program.add_matmuls(attended, {matmul(TensorType::q4_k, kBenchWidth, kBenchWidth, middle)},
                         {kNone, "none", kNone, x});

@@ -67,6 +67,7 @@ void test_program_check() {
   refuse_program("rope-store.rope", [](ProgramSpec& p) { p.first("rope-store")["rope"] = 1; });
   refuse_program("rope-store.rope stretches", [](ProgramSpec& p) { p.ropes[0].stretches.pop_back(); });
   refuse_program("rope-store.factors", [](ProgramSpec& p) { p.first("rope-store")["factors"] = 0; });
+  refuse_program("rope-store.style", [](ProgramSpec& p) { p.first("rope-store").set_text("style", "quarters"); });
   refuse_program("rope-store.layer", [](ProgramSpec& p) { p.first("rope-store")["layer"] = kLayers; });
   refuse_program("rope-store.key width",
                  [](ProgramSpec& p) { p.first("rope-store")["key"] = p.first("rope-store")["query"]; });

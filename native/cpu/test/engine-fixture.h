@@ -19,7 +19,6 @@
 #include "../engine/program.h"
 #include "../engine/region.h"
 #include "../engine/step.h"
-#include "../instructions/table.h"
 #include "field-map.h"
 
 namespace rocmforge {
@@ -155,7 +154,8 @@ inline ProgramSpec tiny_spec(const ModelOptions& options) {
 
   Id x = program.value_of(kWidth);
   const Id table = program.weight_of(type, kWidth, kVocabulary);
-  program.fields.push_back(FieldMap("embed", {{"table", table}, {"scale", attributes ? 1.75 : 1}, {"out", x}}));
+  program.fields.push_back(FieldMap("embed", {{"table", table}, {"out", x}}));
+  if (attributes) program.fields.back()["scale"] = 1.75;
   const Id factors = program.vector_of(kHeadWidth / 2);
   for (size_t layer = 0; layer < kLayers; layer++) {
     const Id q = program.value_of(kHeads * kHeadWidth);
@@ -184,10 +184,10 @@ inline ProgramSpec tiny_spec(const ModelOptions& options) {
                                                      {"keyHeads", kKvHeads},
                                                      {"headWidth", kHeadWidth},
                                                      {"rotaryWidth", kHeadWidth},
-                                                     {"adjacent", layer == 0},
                                                      {"rope", 0},
                                                      {"factors", factors},
                                                      {"value", v}}));
+    program.fields.back().set_text("style", layer == 0 ? "adjacent" : "halves");
     // The first layer has a window that ends within spans and blocks, the second sees all positions.
     program.fields.push_back(FieldMap("attention", {{"layer", layer},
                                                     {"query", rotated},
@@ -196,10 +196,13 @@ inline ProgramSpec tiny_spec(const ModelOptions& options) {
                                                     {"keyWidth", kHeadWidth},
                                                     {"valueWidth", kHeadWidth},
                                                     {"scale", 0.2},
-                                                    {"window", attributes && layer == 0 ? kWindow : 0},
-                                                    {"softCap", attributes ? 1.5 : 0},
-                                                    {"sinks", attributes ? program.vector_of(kHeads) : kNone},
                                                     {"out", attended}}));
+    if (attributes) {
+      FieldMap& attention = program.fields.back();
+      if (layer == 0) attention["window"] = kWindow;
+      attention["softCap"] = 1.5;
+      attention["sinks"] = program.vector_of(kHeads);
+    }
     program.add_matmuls(attended, {matmul(type, kHeads * kHeadWidth, kWidth, middle)}, {kNone, "none", kNone, x});
     FieldMap gate = matmul(type, kWidth, kInner, kNone);
     FieldMap up = matmul(type, kWidth, kInner, kNone);

@@ -74,12 +74,13 @@ class Oracle {
     Vector out = input;
     const size_t pairs = one.count("rotaryWidth") / 2;
     const Rope& rope = program_.ropes[0];
+    const bool adjacent = one.text("style") == "adjacent";
     for (size_t start = 0; start < input.size(); start += one.count("headWidth")) {
       float unscaled = static_cast<float>(position_);
       for (size_t pair = 0; pair < pairs; pair++) {
         const double angle = static_cast<float>(unscaled / weight(one.id("factors"))[pair]);
-        const size_t left = start + (one.flag("adjacent") ? 2 * pair : pair);
-        const size_t right = one.flag("adjacent") ? left + 1 : left + pairs;
+        const size_t left = start + (adjacent ? 2 * pair : pair);
+        const size_t right = adjacent ? left + 1 : left + pairs;
         out[left] = input[left] * std::cos(angle) - input[right] * std::sin(angle);
         out[right] = input[left] * std::sin(angle) + input[right] * std::cos(angle);
         unscaled *= rope.ratio;
@@ -106,7 +107,7 @@ class Oracle {
   void embed(const FieldMap& one) {
     const auto row = weight(one.id("table")).begin() + static_cast<std::ptrdiff_t>(token_ * kWidth);
     at(one.id("out")).assign(row, row + kWidth);
-    for (double& value : at(one.id("out"))) value *= one.number("scale");
+    for (double& value : at(one.id("out"))) value *= one.number_or("scale", 1);
   }
 
   static double activated(const std::string& activation, double x) {
@@ -143,16 +144,16 @@ class Oracle {
     const Vector& query = at(one.id("query"));
     const std::vector<Vector>& keys = keys_[one.count("layer")];
     const std::vector<Vector>& values = stored_[one.count("layer")];
-    const size_t window = one.count("window");
+    const size_t window = one.count_or("window", 0);
     const size_t first = window == 0 || position_ < window ? 0 : position_ + 1 - window;
     Vector out(query.size());
     for (size_t head = 0; head < kHeads; head++) {
       const size_t column = head / (kHeads / kKvHeads) * kHeadWidth;
       Vector scores(position_ + 1);
-      double total = one.id("sinks") == kNone ? 0 : std::exp(weight(one.id("sinks"))[head]);
+      double total = !one.has("sinks") ? 0 : std::exp(weight(one.id("sinks"))[head]);
       for (size_t past = first; past <= position_; past++) {
         for (size_t k = 0; k < kHeadWidth; k++) scores[past] += query[head * kHeadWidth + k] * keys[past][column + k];
-        scores[past] = std::exp(soft_capped(scores[past] * one.number("scale"), one.number("softCap")));
+        scores[past] = std::exp(soft_capped(scores[past] * one.number("scale"), one.number_or("softCap", 0)));
         total += scores[past];
       }
       for (size_t past = first; past <= position_; past++) {

@@ -23,7 +23,8 @@ class FieldMap final : public Fields {
   FieldMap(const char* kind, Numbers numbers, std::vector<FieldMap> matmul_list = {})
       : matmuls(std::move(matmul_list)), numbers_(std::move(numbers)), texts_({{"kind", kind}}) {}
 
-  double& operator[](const char* name) { return numbers_.at(name); }
+  /// A number, 0 if the field was absent.
+  double& operator[](const char* name) { return numbers_[name]; }
   FieldMap with_text(const char* name, const char* text) const {
     FieldMap copy = *this;
     copy.set_text(name, text);
@@ -31,10 +32,10 @@ class FieldMap final : public Fields {
   }
   void set_text(const char* name, const char* text) { texts_[name] = text; }
 
+  bool has(const char* name) const override { return numbers_.count(name) + texts_.count(name) != 0; }
   size_t count(const char* name) const override { return static_cast<size_t>(numbers_.at(name)); }
   Id id(const char* name) const override { return static_cast<Id>(numbers_.at(name)); }
   float number(const char* name) const override { return static_cast<float>(numbers_.at(name)); }
-  bool flag(const char* name) const override { return numbers_.at(name) != 0; }
   std::string text(const char* name) const override { return texts_.at(name); }
   void each(const char*, const std::function<void(const Fields&)>& visit) const override {
     for (const FieldMap& matmul : matmuls) visit(matmul);

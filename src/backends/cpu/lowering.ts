@@ -1,19 +1,16 @@
 // Lowers a fused Program to the addon's instructions. Row counts stay symbolic (they are counted per step); ids of weights
 // and values keep their meaning, so that an id in an error of the addon can be found in `rocmforge plan --dump`.
 
-import type { FusedProgram, Group } from "../../graph/fusion.js";
-import type {
-  Activation,
-  AttentionOperation,
-  MatmulOperation,
-  Operation,
-  RmsNormOperation,
-  RopeOperation,
-  ValueId,
-} from "../../graph/operation.js";
+import type { FusedProgram, Group, RopeStoreGroup } from "../../graph/fusion.js";
+import type { Activation, MatmulOperation, Operation, RmsNormOperation, ValueId } from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
-import type { NativeInstruction, NativeMatmul, NativeProgramSpec } from "./native-bindings.js";
+import type {
+  NativeMatmul,
+  NativeMatmulInstruction,
+  NativeProgramSpec,
+  NativeRopeStoreInstruction,
+} from "./native-bindings.js";
 
 const NONE = -1;
 
@@ -61,10 +58,13 @@ export function lower(
   };
 }
 
-function lowerGroup(group: Group): NativeInstruction {
+/** Every operation but matmuls, which take their norm and what follows along, is an instruction as it is. */
+type Instruction = Exclude<Operation, MatmulOperation> | NativeMatmulInstruction | NativeRopeStoreInstruction;
+
+function lowerGroup(group: Group): Instruction {
   switch (group.form) {
     case "single":
-      return lowerOperation(group.operation);
+      return group.operation.kind === "matmul" ? lowerMatmuls([group.operation], undefined, {}) : group.operation;
     case "matmuls":
       return lowerMatmuls(group.matmuls, group.norm, {});
     case "gated-matmul": {
@@ -73,73 +73,26 @@ function lowerGroup(group: Group): NativeInstruction {
     }
     case "matmul-add":
       return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
-    case "rope-store": {
-      const { query, key, store } = group;
-      const { input: _query, out: queryOut, heads: queryHeads, ...rotation } = lowerRope(query);
-      return {
-        ...rotation,
-        kind: "rope-store",
-        layer: store.layer,
-        query: query.input,
-        queryHeads,
-        queryOut,
-        key: key.input,
-        keyHeads: key.heads,
-        value: store.value,
-      };
-    }
+    case "rope-store":
+      return lowerRopeStore(group);
     default:
       return group satisfies never;
   }
 }
 
-function lowerOperation(operation: Operation): NativeInstruction {
-  switch (operation.kind) {
-    case "embed":
-      return { kind: "embed", table: operation.table, scale: operation.scale ?? 1, out: operation.out };
-    case "matmul":
-      return lowerMatmuls([operation], undefined, {});
-    case "rope":
-      return lowerRope(operation);
-    case "attention":
-      return lowerAttention(operation);
-    case "rms-norm":
-    case "glu":
-    case "quantize-activations":
-    case "kv-write":
-    case "add":
-    case "select-rows":
-      return operation;
-    default:
-      return operation satisfies never;
-  }
-}
-
-function lowerRope({
-  input,
-  heads,
-  headWidth,
-  rotaryWidth,
-  style,
-  rope,
-  factors,
-  out,
-}: RopeOperation): NativeInstruction & { kind: "rope" } {
+function lowerRopeStore({ query, key, store }: RopeStoreGroup): NativeRopeStoreInstruction {
+  const { input, out: queryOut, heads: queryHeads, ...rotation } = query;
   return {
-    kind: "rope",
-    input,
-    heads,
-    headWidth,
-    rotaryWidth,
-    adjacent: style === "adjacent",
-    rope,
-    factors: factors ?? NONE,
-    out,
+    ...rotation,
+    kind: "rope-store",
+    layer: store.layer,
+    query: input,
+    queryHeads,
+    queryOut,
+    key: key.input,
+    keyHeads: key.heads,
+    value: store.value,
   };
-}
-
-function lowerAttention({ window, softCap, sinks, ...rest }: AttentionOperation): NativeInstruction {
-  return { ...rest, window: window ?? 0, softCap: softCap ?? 0, sinks: sinks ?? NONE };
 }
 
 interface MatmulJoin {
@@ -153,7 +106,7 @@ function lowerMatmuls(
   operations: readonly MatmulOperation[],
   norm: RmsNormOperation | undefined,
   { gated, residual = NONE }: MatmulJoin,
-): NativeInstruction {
+): NativeMatmulInstruction {
   const matmuls: NativeMatmul[] = operations.map(({ weight, scale = NONE, bias = NONE, softCap = 0, out }) => ({
     weight,
     scale,

@@ -31,7 +31,7 @@ import { KernelStore } from "./kernels/kernel-store.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
 import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
 import { createContext } from "./lowering/lowering.js";
-import { supportsOperation } from "./lowering/operation-support.js";
+import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
 import { GpuRuntime } from "./memory/runtime.js";
 import { GRAPHS_VARIABLE } from "./execution/step-graphs.js";

@@ -2,7 +2,7 @@
 
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
-import type { KernelTable } from "./kernel.js";
+import type { SomeKernels } from "./kernel.js";
 import type { KvStorage } from "./kv-cache.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
@@ -101,7 +101,7 @@ function addScaled(sums: Float64Array, weight: number, values: Float32Array, sta
   for (let k = 0; k < sums.length; k++) sums[k] += weight * values[start + k];
 }
 
-export const ATTENTION_KERNELS: KernelTable<"kv-write" | "attention"> = {
+export const ATTENTION_KERNELS = {
   "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
     writeKv(step, cache, layer, value(key), value(stored)),
   attention: (operation, { step, cache, optional, value }) =>
@@ -111,4 +111,4 @@ export const ATTENTION_KERNELS: KernelTable<"kv-write" | "attention"> = {
       value(operation.query),
       value(operation.out),
     ),
-};
+} satisfies SomeKernels;

@@ -24,3 +24,6 @@ export type Kernel<Kind extends OperationKind> = (operation: OperationOf<Kind>, 
 
 /** The kernels of these operations, by kind. */
 export type KernelTable<Kind extends OperationKind> = { readonly [Each in Kind]: Kernel<Each> };
+
+/** The kernels of some operations, for `satisfies`. */
+export type SomeKernels = Partial<KernelTable<OperationKind>>;

@@ -2,7 +2,7 @@
 // is bit-exact regardless of batching; only loads are shared. The two inner functions take nothing but arrays and numbers,
 // because that is what the compiler turns into tight loops.
 
-import type { KernelTable } from "./kernel.js";
+import type { SomeKernels } from "./kernel.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
 export interface Weights {
@@ -135,7 +135,7 @@ function oneToken(
   sums[3] = sum3;
 }
 
-export const MATMUL_KERNELS: KernelTable<"matmul"> = {
+export const MATMUL_KERNELS = {
   matmul: (operation, { weight, optional, value }) =>
     matmul(
       value(operation.input),
@@ -147,4 +147,4 @@ export const MATMUL_KERNELS: KernelTable<"matmul"> = {
       },
       value(operation.out),
     ),
-};
+} satisfies SomeKernels;

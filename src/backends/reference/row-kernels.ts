@@ -3,7 +3,7 @@
 import type { EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
 import { ropeAngles } from "../../graph/rope-angles.js";
-import type { KernelTable } from "./kernel.js";
+import type { SomeKernels } from "./kernel.js";
 import type { Matrix } from "./matrix.js";
 
 /** Activations that share one scale when they are quantized to 8 bits. */
@@ -118,9 +118,7 @@ function forEachElement(out: Matrix, compute: (row: number, column: number) => n
   }
 }
 
-type RowKind = "embed" | "rms-norm" | "quantize-activations" | "rope" | "glu" | "add" | "select-rows";
-
-export const ROW_KERNELS: KernelTable<RowKind> = {
+export const ROW_KERNELS = {
   embed: (operation, { step, weight, value }) =>
     embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),
   "rms-norm": (operation, { weight, value }) =>
@@ -140,4 +138,4 @@ export const ROW_KERNELS: KernelTable<RowKind> = {
   add: ({ left, right, out }, { value }) => add(value(left), value(right), value(out)),
   "select-rows": ({ rows, input, out }, { selections, value }) =>
     selectRows(selections[rows], value(input), value(out)),
-};
+} satisfies SomeKernels;

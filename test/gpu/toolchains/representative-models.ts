@@ -4,7 +4,7 @@
 // here.
 
 import { detectArchitecture } from "../../../src/architectures/registry.js";
-import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-support.js";
+import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-table.js";
 import { SHAPES } from "../../../src/cli/synth/shape.js";
 import { synthPlan } from "../../../src/cli/synth/model-plan.js";
 import { MIX_NAMES } from "../../../src/cli/synth/type-mix.js";

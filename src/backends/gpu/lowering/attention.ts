@@ -3,13 +3,14 @@
 
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, tiledShape, visibleSplits } from "../memory/kv-layout.js";
+import { splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
-import { type DecodeAttention, decodeAttention, isDecoding, partArguments } from "./decode-attention.js";
+import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
 import type { MatmulInput } from "./inputs.js";
+import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
@@ -23,7 +24,7 @@ export function isTiled(size: LaunchSize): boolean {
   return size.longestRun >= MIN_TILED_RUN;
 }
 
-export interface AttentionCircumstances {
+interface AttentionCircumstances {
   /** RoPE and KV write that a decode step does in the same launch. */
   readonly before: RopeStoreGroup | undefined;
   /** See LoweringSize. */
@@ -34,7 +35,7 @@ export interface AttentionCircumstances {
  * `handed` is where the next matmul wants its input; f32 rows without it. `before` is the group before, where it does
  * nothing that this operation could not do in passing.
  */
-export function lowerAttention(
+function lowerAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: MatmulInput | undefined,
@@ -189,3 +190,16 @@ function combinedTurn(
     grid: (size) => [operation.heads, tokensOf(size), 1],
   };
 }
+
+export const ATTENTION_LOWERINGS = {
+  attention: {
+    supports: (operation, [sinks]) => supportsFloats("sinks", sinks, supportsAttention(operation)),
+    lower: (context, operation, { groupIndex, matmuls, wanted }) => {
+      const { groups } = context.options.fused;
+      return lowerAttention(context, operation, wanted, {
+        before: joinedBefore(context, groups[groupIndex - 1], groups[groupIndex], groupIndex),
+        tiled: matmuls.size.tiled,
+      });
+    },
+  },
+} satisfies SomeOperationLowerings;

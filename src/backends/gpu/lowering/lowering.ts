@@ -2,16 +2,14 @@
 // compiling costs milliseconds and can be tested and printed anywhere.
 
 import type { Group } from "../../../graph/fusion.js";
-import type { AttentionOperation, Operation } from "../../../graph/operation.js";
 import { packStretches } from "../memory/kv-layout.js";
-import { lowerAttention } from "./attention.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
+import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
-import { lowerRope, lowerRotateStore, lowerStore } from "./rope.js";
-import { lowerAdd, lowerEmbed, lowerNorm, lowerQuantize, lowerSelect, lowerGlu } from "./rows.js";
+import { lowerRotateStore } from "./rope.js";
 import type { StepItem } from "./step-item.js";
 
 export function createContext(options: GpuLoweringOptions): LoweringContext {
@@ -91,41 +89,8 @@ function lowerGroup(
       return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
     case "single":
-      if (group.operation.kind !== "attention") return lowerOperation(context, matmuls, group.operation);
-      return lowerAttention(context, group.operation, next, {
-        before: joinedBefore(context, groups[index - 1], group, index),
-        tiled: matmuls.size.tiled,
-      });
+      return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:
       return group satisfies never;
-  }
-}
-
-function lowerOperation(
-  context: LoweringContext,
-  matmuls: MatmulLowering,
-  operation: Exclude<Operation, AttentionOperation>,
-): readonly StepItem[] {
-  switch (operation.kind) {
-    case "embed":
-      return [lowerEmbed(context, operation)];
-    case "rms-norm":
-      return [lowerNorm(context, operation)];
-    case "quantize-activations":
-      return [lowerQuantize(context, operation)];
-    case "matmul":
-      return matmuls.project({ norm: undefined, matmuls: [operation] }, undefined);
-    case "rope":
-      return [lowerRope(context, operation)];
-    case "kv-write":
-      return [lowerStore(context, operation)];
-    case "glu":
-      return [lowerGlu(context, operation)];
-    case "add":
-      return [lowerAdd(context, operation)];
-    case "select-rows":
-      return [lowerSelect(context, operation)];
-    default:
-      return operation satisfies never;
   }
 }

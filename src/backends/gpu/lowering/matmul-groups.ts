@@ -13,6 +13,7 @@ import { matmulsOf } from "./regions.js";
 import { gluRows } from "./rows.js";
 import { gemvLaunch } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
+import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
 
 export class MatmulLowering {
@@ -175,3 +176,10 @@ function launchableTogether(context: LoweringContext, gate: MatmulOperation, up:
   const types = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
   return new Set(types).size <= 1 && gate.softCap === up.softCap;
 }
+
+export const MATMUL_LOWERINGS = {
+  matmul: {
+    supports: ({ scale }, weights) => supportsFloats("scale", scale === undefined ? undefined : weights[1], true),
+    lower: (_, operation, { matmuls }) => matmuls.project({ norm: undefined, matmuls: [operation] }, undefined),
+  },
+} satisfies SomeOperationLowerings;

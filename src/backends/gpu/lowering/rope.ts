@@ -3,10 +3,11 @@
 import type { RopeStoreGroup } from "../../../graph/fusion.js";
 import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
-import { kvDefines } from "../memory/kv-layout.js";
+import { kvDefines, supportsRope } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
+import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 
 const ROPE_THREADS = 128;
 /** Heads of one thread block if there are many tokens: angles are computed once for all of them. */
@@ -43,7 +44,7 @@ export function rotationArguments(context: LoweringContext, { rope, factors }: R
   };
 }
 
-export function lowerRope(context: LoweringContext, operation: RopeOperation): LaunchSpec {
+function lowerRope(context: LoweringContext, operation: RopeOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const { headWidth, heads } = operation;
   return {
@@ -95,7 +96,7 @@ export function lowerRotateStore(
   };
 }
 
-export function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
+function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
   const [keys, values] = [context.matrix(key), context.matrix(value)];
   const { kvHeads } = context.options.fused.program.kv;
   return {
@@ -115,3 +116,11 @@ export function lowerStore(context: LoweringContext, { layer, key, value }: KvWr
     ...headBlocks(context, kvHeads),
   };
 }
+
+export const ROPE_LOWERINGS = {
+  rope: {
+    supports: (operation, [factors]) => supportsFloats("factors", factors, supportsRope(operation)),
+    lower: (context, operation) => [lowerRope(context, operation)],
+  },
+  "kv-write": { lower: (context, operation) => [lowerStore(context, operation)] },
+} satisfies SomeOperationLowerings;

@@ -1,5 +1,5 @@
 // Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, row
-// selection.
+// selection. A new one of them is a function and its entry in the table at the end.
 
 import type {
   Activation,
@@ -14,6 +14,7 @@ import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
 import { activationDefines } from "./attributes.js";
 import { isPlain } from "./matmul-selection.js";
+import type { SomeOperationLowerings } from "./operation-lowering.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
 
 /** Columns that one block of rows/elementwise.hip covers. */
@@ -38,7 +39,7 @@ function quadGrid({ rows, width }: ValuePlace): (size: LaunchSize) => Grid {
   return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
 }
 
-export function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperation): LaunchSpec {
+function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperation): LaunchSpec {
   const target = context.matrix(out);
   const weight = context.options.weights[table];
   const columns = EMBED_THREADS * (isPlain(weight) ? 4 : 32);
@@ -64,7 +65,7 @@ export function lowerEmbed(context: LoweringContext, { table, scale, out }: Embe
   };
 }
 
-export function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
   const { groupWidth, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
@@ -98,7 +99,7 @@ export function lowerNorm(context: LoweringContext, operation: RmsNormOperation)
   };
 }
 
-export function lowerQuantize(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
+function lowerQuantize(context: LoweringContext, operation: QuantizeActivationsOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "round",
@@ -116,7 +117,7 @@ export function lowerQuantize(context: LoweringContext, operation: QuantizeActiv
   };
 }
 
-export function lowerGlu(context: LoweringContext, { activation, gate, up, out }: GluOperation): LaunchSpec {
+function lowerGlu(context: LoweringContext, { activation, gate, up, out }: GluOperation): LaunchSpec {
   return gluRows(context, activation, { gate: context.matrix(gate), up: context.matrix(up), out: context.matrix(out) });
 }
 
@@ -147,7 +148,7 @@ export function gluRows(context: LoweringContext, activation: Activation, { gate
   };
 }
 
-export function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
+function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
   const [left, right, out] = [
     context.matrix(operation.left),
     context.matrix(operation.right),
@@ -171,7 +172,7 @@ export function lowerAdd(context: LoweringContext, operation: AddOperation): Lau
   };
 }
 
-export function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): LaunchSpec {
+function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "select rows",
@@ -189,3 +190,16 @@ export function lowerSelect(context: LoweringContext, operation: SelectRowsOpera
     grid: quadGrid(out),
   };
 }
+
+export const ROW_LOWERINGS = {
+  embed: { lower: (context, operation) => [lowerEmbed(context, operation)] },
+  "rms-norm": {
+    supports: (_, [weight]) =>
+      isPlain(weight) ? true : { reason: `a norm weight of ${weight.layout.name} is not read element by element` },
+    lower: (context, operation) => [lowerNorm(context, operation)],
+  },
+  "quantize-activations": { lower: (context, operation) => [lowerQuantize(context, operation)] },
+  glu: { lower: (context, operation) => [lowerGlu(context, operation)] },
+  add: { lower: (context, operation) => [lowerAdd(context, operation)] },
+  "select-rows": { lower: (context, operation) => [lowerSelect(context, operation)] },
+} satisfies SomeOperationLowerings;
