@@ -15,7 +15,7 @@ import { qwen3 } from "./qwen3.js";
 /** For files that do not name themselves, the first whose tensors match wins: the most particular first. */
 export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [gemma3, gemma2, glm4, qwen3, qwen2, llama];
 
-export interface DetectedModel {
+interface DetectedModel {
   readonly descriptor: ArchitectureDescriptor;
   readonly source: ModelSource;
 }

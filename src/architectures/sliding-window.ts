@@ -5,7 +5,7 @@ import type { HyperParameterReader } from "./hyper-parameter-reader.js";
 const PATTERN = "attention.sliding_window_pattern";
 const MAX_PERIOD = 4096;
 
-export interface WindowPattern {
+interface WindowPattern {
   readonly layers: number;
   /** The family's own period, if the file states none. */
   readonly period: number;

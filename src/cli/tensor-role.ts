@@ -12,7 +12,7 @@ const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
 ];
 
 /** The role of a tensor whose name says nothing. */
-export const OTHER_ROLE = "other";
+const OTHER_ROLE = "other";
 
 /** The role of a tensor by its name. */
 export function roleOf(tensorName: string): string {

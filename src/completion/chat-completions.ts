@@ -10,7 +10,7 @@ import type { ChatRenderService, GrammarService } from "./services.js";
 import { Tokenization } from "./tokenization.js";
 
 /** What chats are made with. The services stay their owner's to dispose. */
-export interface ChatCompletionsOptions {
+interface ChatCompletionsOptions {
   readonly renderer: ChatRenderService;
   readonly grammars: GrammarService;
   readonly tokenization?: Tokenization;

@@ -48,7 +48,7 @@ export interface ChatChoice extends ChatEnding {
 }
 
 /** Token counts of a request. */
-export interface ChatUsage {
+interface ChatUsage {
   readonly promptTokens: number;
   /** Prompt tokens taken from the prefix cache. */
   readonly cachedTokens: number;

@@ -24,7 +24,7 @@ export interface CompletionSettings {
 }
 
 /** One prompt to complete. */
-export interface CompletionTask extends CompletionSettings {
+interface CompletionTask extends CompletionSettings {
   readonly prompt: Int32Array;
   /** How many prompts the response has, this one included. */
   readonly prompts: number;
@@ -38,7 +38,7 @@ export interface CompletionTask extends CompletionSettings {
 }
 
 /** Counts what completions do, for metrics. */
-export interface CompletionObserver {
+interface CompletionObserver {
   /** Called once a completion has ended, whether or not its summary is awaited. */
   countCompletion(model: string, summary: CompletionSummary): void;
   /** Called with the time between two tokens of a choice, as the engine generated them. */

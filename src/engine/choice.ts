@@ -32,7 +32,7 @@ export interface ChoiceOwner {
   fail(error: unknown): void;
 }
 
-export interface ChoiceParts {
+interface ChoiceParts {
   readonly index: number;
   readonly sampler: Sampler;
   readonly nextTokens: NextTokens | undefined;

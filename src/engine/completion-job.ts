@@ -20,7 +20,7 @@ export interface TokenCounts {
   generatedTokens: number;
 }
 
-export interface JobContext {
+interface JobContext {
   readonly host: SequenceHost;
   readonly tokenizer: TokenTexts;
   readonly vocabularySize: number;

@@ -1,6 +1,6 @@
 // A promise that is settled from outside.
 
-export interface Deferred<Value> {
+interface Deferred<Value> {
   readonly promise: Promise<Value>;
   readonly resolve: (value: Value) => void;
   readonly reject: (error: unknown) => void;

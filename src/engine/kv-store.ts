@@ -10,7 +10,7 @@ import type { CacheDemand } from "../scheduler/scheduler.js";
 /** By how much a cache grows at least, so that requests a little longer each time replace it seldom. */
 const GROWTH = 1.5;
 
-export interface KvStoreOptions {
+interface KvStoreOptions {
   /** Blocks to begin with; 0 allocates nothing until a sequence needs some. */
   readonly blocks: number;
   /** The most blocks it may grow to. */

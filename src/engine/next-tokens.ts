@@ -5,13 +5,13 @@ import { GrammarError } from "../errors.js";
 import type { MaskBarrier } from "./mask-barrier.js";
 import type { TokenConstraint } from "./serving.js";
 
-export interface NextTokensContext {
+interface NextTokensContext {
   readonly vocabularySize: number;
   readonly timeoutMs: number;
   readonly barrier: MaskBarrier;
 }
 
-export interface MaskListener {
+interface MaskListener {
   ready(): void;
   fail(error: unknown): void;
 }

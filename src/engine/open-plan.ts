@@ -32,7 +32,7 @@ export interface OpenedPlan {
 }
 
 /** Work on the file while the backend is still starting. */
-export type Meanwhile = (loader: GgufLoader) => Promise<void>;
+type Meanwhile = (loader: GgufLoader) => Promise<void>;
 
 /** Opens the file while the backend starts; the device may still be starting when this resolves. */
 export async function openPlan(

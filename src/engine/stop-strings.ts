@@ -2,7 +2,7 @@
 // never taken back. Each stop string is matched incrementally (Knuth, Morris and Pratt): a character costs the same
 // however long the strings are, and the result is the same however the text is cut.
 
-export interface StopResult {
+interface StopResult {
   /** Text that is safe to show. */
   readonly text: string;
   readonly stopped: boolean;

@@ -8,7 +8,7 @@ import type { BlockPool } from "../kv-cache/block-pool.js";
 const CANDIDATES = 40;
 const TOKEN_STRIDE = 97;
 
-export interface WarmUpInput {
+interface WarmUpInput {
   readonly step: StepInput;
   /** To be given back to the pool after the step. */
   readonly blocks: readonly number[];

@@ -17,7 +17,7 @@ export interface WarmUpPlan {
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
 }
 
-export interface WarmUpContext {
+interface WarmUpContext {
   readonly plan: WarmUpPlan;
   /** Not replaced while the warm-up runs. */
   readonly store: Pick<KvStore, "kvCache" | "pool">;

@@ -63,7 +63,7 @@ export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
 const NO_HISTORY = new TokenHistory(0);
 
 /** The parts of a model that a request depends on. */
-export interface GeneratingModel {
+interface GeneratingModel {
   readonly vocabularySize: number;
   /** Throws if the file has no vocabulary. */
   readonly tokenizer: Tokenizer;

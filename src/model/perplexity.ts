@@ -22,7 +22,7 @@ export function perplexityChecks(contextTokens: number): OptionChecks<Perplexity
   return { windowTokens: count(MIN_WINDOW_TOKENS, contextTokens), signal };
 }
 
-export interface PerplexityRequest {
+interface PerplexityRequest {
   readonly engine: () => Engine;
   readonly tokens: Int32Array;
   readonly windowTokens: number;

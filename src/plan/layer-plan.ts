@@ -23,7 +23,7 @@ export interface LayerProblem {
 }
 
 /** A weight the graph asks for, and its handle if the file has the tensor. */
-export interface PlannedWeight {
+interface PlannedWeight {
   readonly id: WeightId;
   readonly spec: WeightSpec;
   readonly tensor: LazyTensor | undefined;

@@ -5,7 +5,7 @@ import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backe
 import { BackendError, DisposedError, TokenizerError } from "../errors.js";
 import type { KvShape } from "../graph/program.js";
 
-export interface StepLimits {
+interface StepLimits {
   readonly vocabularySize: number;
   readonly maxTokens: number;
   readonly maxOutputs: number;

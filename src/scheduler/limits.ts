@@ -16,7 +16,7 @@ export interface SchedulerLimits {
 }
 
 /** What a backend can compute in one step. */
-export interface StepCapacity {
+interface StepCapacity {
   readonly maxStepTokens: number;
   readonly maxStepOutputs: number;
   readonly chunkTokens?: number;

@@ -7,12 +7,12 @@ import type { ScheduledSequence } from "./scheduled-sequence.js";
 /** Steps of waiting that one priority more is worth between prompts. */
 const PRIORITY_STEPS = 16;
 
-export interface PrefillChunk {
+interface PrefillChunk {
   readonly sequence: ScheduledSequence;
   tokens: number;
 }
 
-export interface PrefillBudget {
+interface PrefillBudget {
   readonly tokens: number;
   /** Output rows beyond the one that each sequence has. */
   readonly spareOutputs: number;

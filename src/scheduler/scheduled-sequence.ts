@@ -23,13 +23,13 @@ export interface SequenceOptions {
   readonly firstOutput?: number;
 }
 
-export type SequenceState = "queued" | "running" | "ended";
+type SequenceState = "queued" | "running" | "ended";
 
 /**
  * The order of a sequence among others. It never changes, so that a sequence that waits long enough is overtaken no
  * more.
  */
-export interface QueuePosition {
+interface QueuePosition {
   readonly priority: number;
   /** The step in which the sequence was submitted, less the worth of its priority; the lowest goes first. */
   readonly turn: number;

@@ -29,7 +29,7 @@ export interface CacheDemand {
 
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
 
-export type Submission = ScheduledSequence | "queue-full" | "too-large";
+type Submission = ScheduledSequence | "queue-full" | "too-large";
 
 export class Scheduler {
   readonly limits: SchedulerLimits;

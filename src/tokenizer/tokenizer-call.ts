@@ -11,7 +11,7 @@ export type TokenizerCall =
   | { readonly kind: "detokenize"; readonly tokens: Int32Array; readonly special: boolean };
 
 /** The result of each kind of call. */
-export interface TokenizerResults {
+interface TokenizerResults {
   readonly encode: readonly Int32Array[];
   readonly tokenize: {
     readonly count: number;

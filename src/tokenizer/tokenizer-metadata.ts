@@ -27,7 +27,7 @@ export const SPECIAL_ID_KEYS = {
 } as const;
 
 /** The name of a token with a role, such as BOS. */
-export type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
+type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
 
 /** The bool keys that change how text is encoded. */
 export const FLAG_KEYS = {
@@ -37,7 +37,7 @@ export const FLAG_KEYS = {
 } as const;
 
 /** The arrays of a file's vocabulary, none of them decoded. */
-export interface TokenizerArrays {
+interface TokenizerArrays {
   readonly tokens: GgufArray;
   readonly scores: GgufArray | undefined;
   readonly types: GgufArray | undefined;

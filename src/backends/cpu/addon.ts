@@ -15,12 +15,12 @@ const ADDON_NAME = "rocmforge_cpu.node";
 const BUILD_ANEW = "run `rocmforge doctor --build`";
 const MAX_SHOWN_CHARACTERS = 400;
 
-export interface LoadedAddon {
+interface LoadedAddon {
   readonly addon: NativeAddon;
   readonly path: string;
 }
 
-export interface MissingAddon {
+interface MissingAddon {
   readonly reason: string;
   readonly remedy: string;
 }

@@ -4,14 +4,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-export interface ThreadChoice {
+interface ThreadChoice {
   readonly threads: number;
   /** Why this number was chosen, for diagnostics. */
   readonly reason: string;
 }
 
 /** The files in which Linux describes processors and a container's CPU quota; parameters so that tests can replace them. */
-export interface ThreadSources {
+interface ThreadSources {
   readonly processorFolder: string;
   readonly quotaFile: string;
   /** Lists the processors that this process may run on. */

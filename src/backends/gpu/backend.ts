@@ -39,11 +39,11 @@ import { layoutOf, Uploader } from "./memory/upload.js";
 import { hasDeviceLayout } from "./memory/weight-layout.js";
 
 /** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
-export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
+const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large matmuls with this package's own kernels instead of a BLAS library. */
-export const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
+const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
 /** `off` compiles kernels when a step needs them and not before. */
-export const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
+const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
 const GIB = 2 ** 30;
 /** Steps by the device's memory: larger ones use it better and want more scratch memory. */
@@ -56,7 +56,7 @@ const STEP_SIZES = [
 /** Longer steps gain nothing in deterministic mode, which computes each row as if it were alone. */
 const DETERMINISTIC_STEP_TOKENS = 512;
 
-export interface GpuBackendOptions extends ProgramOptions {
+interface GpuBackendOptions extends ProgramOptions {
   readonly name: string;
   readonly deterministic: boolean;
   readonly slabs: boolean;
@@ -188,7 +188,7 @@ export class GpuBackend implements Backend {
   }
 }
 
-export interface GpuBackendRequest {
+interface GpuBackendRequest {
   readonly driver: GpuDriver;
   readonly compiler: GpuCompiler;
   readonly name: DriverKind;

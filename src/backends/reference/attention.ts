@@ -29,7 +29,7 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   });
 }
 
-export interface AttentionInputs {
+interface AttentionInputs {
   readonly step: StepInput;
   readonly cache: KvStorage;
   /** One logit per head, if the operation has attention sinks. */

@@ -25,7 +25,7 @@ import { decodedBytes, uploadTensor } from "./tensor.js";
 /** A chunk of this many prompt tokens keeps scratch memory small and cancellation prompt. */
 const MAX_STEP_TOKENS = 64;
 
-export interface ReferenceBackendOptions {
+interface ReferenceBackendOptions {
   /** Activations to compute in place of the exact ones, as tests do that compare with an engine's tables. */
   readonly activations?: Partial<ActivationTable>;
 }

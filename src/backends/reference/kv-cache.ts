@@ -11,7 +11,7 @@ import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 const FLOAT_BYTES = 4;
 
 /** Keys and values of one layer. */
-export interface KvLayerStorage {
+interface KvLayerStorage {
   readonly keys: Float32Array;
   readonly values: Float32Array;
   /** Elements of one position's keys, and of its values. */

@@ -5,7 +5,7 @@
 import type { KernelTable } from "./kernel.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
-export interface Weights {
+interface Weights {
   readonly values: Float32Array;
   readonly rowLength: number;
 }

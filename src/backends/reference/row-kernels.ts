@@ -19,7 +19,7 @@ export function embed({ scale = 1 }: EmbedOperation, tokens: Int32Array, table: 
 }
 
 /** `rows[i]` is the row of `input` that becomes row i. */
-export function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
+function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
   for (const [index, row] of rows.entries()) {
     const from = input.offset + row * input.stride;
     out.data.set(input.data.subarray(from, from + input.width), out.offset + index * out.stride);

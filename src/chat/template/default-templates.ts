@@ -5,7 +5,7 @@
 import type { HasToken } from "../output/convention.js";
 
 /** A template, and what its format implies. */
-export interface DefaultTemplate {
+interface DefaultTemplate {
   readonly template: string;
   /** Stop strings, if no token ends a reply. */
   readonly stop: readonly string[];

@@ -54,7 +54,7 @@ interface Report {
 }
 
 /** The figures of the child, or the text of its failure. */
-export type StartResult = ProcessStart | { readonly failure: string };
+type StartResult = ProcessStart | { readonly failure: string };
 
 export function startProcess(
   commandArguments: readonly string[],

@@ -6,7 +6,7 @@ import type { BytesRead } from "./bytes-read.js";
 import type { BenchSizes } from "./runner.js";
 import type { Spread } from "./spread.js";
 
-export interface Rate {
+interface Rate {
   readonly tokens: number;
   /** The median. */
   readonly tokensPerSecond: number;
@@ -53,7 +53,7 @@ export interface BenchReport {
 }
 
 /** What the process with the peak computed; the KV cache is part of the peak. */
-export interface PeakRss {
+interface PeakRss {
   readonly bytes: number;
   readonly promptTokens: number;
   readonly contextTokens: number;

@@ -8,7 +8,7 @@ import { longPrompt } from "./long-prompt.js";
 import type { BenchReport } from "./report.js";
 import { spreadOf } from "./spread.js";
 
-export interface StartWork {
+interface StartWork {
   readonly count: number;
   readonly modelPath: string;
   readonly modelArguments: readonly string[];

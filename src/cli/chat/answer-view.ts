@@ -3,7 +3,7 @@
 
 import { printable } from "../format.js";
 
-export type DeltaKind = "text" | "reasoning";
+type DeltaKind = "text" | "reasoning";
 
 export interface AnswerDelta {
   readonly kind: DeltaKind;

@@ -26,7 +26,7 @@ export interface Waiting extends Disposable {
   end(): void;
 }
 
-export interface ChatSessionOptions {
+interface ChatSessionOptions {
   readonly console: ChatConsole;
   readonly speaker: Speaker;
   readonly system: string | undefined;

@@ -22,7 +22,7 @@ interface Rendered {
   createParser(): AnswerReader;
 }
 
-export interface ModelSpeakerOptions {
+interface ModelSpeakerOptions {
   readonly model: ModelEngine;
   readonly render: (conversation: ChatConversation, signal: AbortSignal) => Promise<Rendered>;
   readonly sampling: Partial<SamplerOptions>;

@@ -8,7 +8,7 @@ import type { AnswerLook } from "./answer-view.js";
 import type { ChatConsole } from "./console.js";
 import { MAX_MESSAGE_CHARACTERS, type Message, MessageAssembly, messageTooLong } from "./message-assembly.js";
 
-export interface PipedConsoleOptions {
+interface PipedConsoleOptions {
   readonly input: Readable;
   readonly output: Output;
   /** Aborted when the program ends. */

@@ -17,7 +17,7 @@ const MAX_FILE_BYTES = 64 * 1024 * 1024;
 /** A context of 16 million tokens holds no more. */
 const MAX_MESSAGES = 1_000_000;
 
-export interface SavedConversation {
+interface SavedConversation {
   readonly system: string | undefined;
   readonly turns: readonly Turn[];
 }

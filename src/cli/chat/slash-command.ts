@@ -27,7 +27,7 @@ const COMMANDS = {
   quit: { what: "leave; Ctrl-D does the same" },
 } as const satisfies Readonly<Record<string, CommandRow>>;
 
-export type CommandName = keyof typeof COMMANDS;
+type CommandName = keyof typeof COMMANDS;
 
 export interface SlashCommand {
   readonly name: CommandName;

@@ -19,7 +19,7 @@ const BOLD = "\u001b[1m";
 const DIM = "\u001b[2m";
 const PLAIN = "\u001b[0m";
 
-export interface TerminalConsoleOptions {
+interface TerminalConsoleOptions {
   readonly terminal: ReadStream;
   readonly screen: WriteStream;
   readonly output: Output;

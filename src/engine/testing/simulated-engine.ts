@@ -25,7 +25,7 @@ const LIMITS: SchedulerLimits = {
   queued: 50,
 };
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly blocks?: number;
   /** Blocks to begin with; all by default. */
   readonly firstBlocks?: number;
@@ -38,7 +38,7 @@ export interface SimulationOptions {
   readonly onEnd?: (runningMs: number) => void;
 }
 
-export interface Answer {
+interface Answer {
   readonly deltas: readonly CompletionDelta[];
   readonly texts: readonly string[];
   readonly tokens: readonly (readonly number[])[];

@@ -6,7 +6,7 @@ import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { GgufError } from "../../errors.js";
 import { GgufFile, type GgufOpenOptions } from "../file.js";
 
-export interface GgufFolder {
+interface GgufFolder {
   path(name: string): string;
   write(name: string, bytes: Uint8Array): string;
   /** Writes the bytes to a new file and opens it; the caller disposes it. */

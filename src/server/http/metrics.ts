@@ -60,7 +60,7 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
 ];
 
 /** A request as metrics count it. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   /** The path of the route; undefined if the request matched none. */
   readonly route: string | undefined;
   readonly status: number;
@@ -68,7 +68,7 @@ export interface AnsweredRequest {
 }
 
 /** Values that are read when /metrics is requested. */
-export interface MetricSources {
+interface MetricSources {
   readonly pool: ModelPool;
   readonly requestsInFlight: () => number;
   readonly isReady: () => boolean;

@@ -19,7 +19,7 @@ const ARRIVAL_MS = 1000;
 const SLOW_ARRIVAL_MS = 2000;
 
 /** Why a request is refused before all of it has arrived. */
-export type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
+type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
 
 /** The reason of the signal of a request whose client disconnected. */
 export class ClientDisconnectedError extends Error {

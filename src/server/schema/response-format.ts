@@ -13,7 +13,7 @@ import { refuseField, RequestError } from "../http/request-error.js";
 type Schema = Readonly<Record<string, unknown>>;
 
 /** OpenAI's three types, with llama.cpp's place for the schema beside the type, and two types of our own. */
-export function responseFormat(limits: ServerLimits) {
+function responseFormat(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.grammarCharacters);
   return z.discriminatedUnion("type", [
     z.object({ type: z.literal("text") }),

@@ -52,7 +52,7 @@ export const fakeTokenizer: Tokenizer = {
   createDecoder: () => new StreamDecoder(tokenBytes, false),
 };
 
-export interface FakeScript {
+interface FakeScript {
   /** The text of a choice for a prompt. */
   answer?: (prompt: string, choice: number, request: CompletionRequest) => string;
   /** Awaited before each delta; it may reject. */

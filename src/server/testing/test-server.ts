@@ -18,7 +18,7 @@ export interface TestServer extends AsyncDisposable {
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;

@@ -52,7 +52,7 @@ export interface KeptChoices {
   readonly identity: readonly unknown[];
 }
 
-export interface BlasLibraryOptions {
+interface BlasLibraryOptions {
   readonly workspaceBytes?: number;
   /** Shapes that stay prepared; the one that was not used for longest goes first. */
   readonly maxPlans?: number;

@@ -53,7 +53,7 @@ interface Matmul {
   readonly out: bigint;
 }
 
-export interface MatrixPlan extends Matmul {
+interface MatrixPlan extends Matmul {
   /** The chosen algorithm lies at its start. */
   readonly choice: ArrayBuffer;
   readonly choiceAddress: bigint;

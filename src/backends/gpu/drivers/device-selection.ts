@@ -5,7 +5,7 @@
 import type { DriverKind, GpuProperties } from "./shared/driver.js";
 import { gpuError } from "./shared/gpu-error.js";
 
-export interface DeviceChoice {
+interface DeviceChoice {
   readonly properties: GpuProperties;
   /** Human-readable: `device 1 of 2, the one with the most memory`. */
   readonly because: string;

@@ -35,7 +35,7 @@ const BLOCKS_PER_MULTIPROCESSOR = 8;
 const WORD_BYTES = 4;
 const ALIGNMENT_BYTES = 256;
 
-export interface GraphTrial {
+interface GraphTrial {
   /** The context whose step buffer the launches read. */
   readonly context: LoweringContext;
   /** What was captured. */
@@ -47,7 +47,7 @@ export interface GraphTrial {
 }
 
 /** `untried` where there is no memory for it, or no room in the step buffer. */
-export type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
+type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
 
 /** What a step leaves in scratch memory, and how many bytes of it. */
 interface Result {

@@ -29,7 +29,7 @@ export interface StepGraphsOptions {
 }
 
 /** A step for which a graph would do. */
-export interface GraphRequest {
+interface GraphRequest {
   readonly key: string;
   readonly plan: StepPlan;
   /** What is captured: the step's counts, rounded up. */

@@ -25,7 +25,7 @@ export interface StepPlansOptions {
   readonly checks: boolean;
 }
 
-export interface NamedPlan {
+interface NamedPlan {
   readonly name: string;
   readonly plan: StepPlan;
   /** Whether the BLAS library has a part in it. */

@@ -14,7 +14,7 @@ const TRIAL_CANDIDATES = 8;
 /** The block that all sequences read and none writes. */
 const SHARED_BLOCK = 0;
 
-export interface TrialLimits {
+interface TrialLimits {
   readonly vocabularySize: number;
   readonly contextTokens: number;
   readonly blockTokens: number;

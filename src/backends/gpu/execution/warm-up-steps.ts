@@ -8,7 +8,7 @@ import { choiceTokens } from "../blas/algorithm-choices.js";
 import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
-export interface WarmUpStepOptions {
+interface WarmUpStepOptions {
   readonly maxTokens: number;
   readonly maxOutputs: number;
   readonly contextTokens: number;

@@ -5,9 +5,9 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { ArgumentBlock } from "../drivers/shared/driver.js";
 
 /** A pointer is any `… *`; the rest are the types' own names. */
-export type FieldKind = "pointer" | "int" | "float" | "u32" | "u64";
+type FieldKind = "pointer" | "int" | "float" | "u32" | "u64";
 
-export interface ArgumentField {
+interface ArgumentField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly offset: number;
@@ -71,7 +71,7 @@ function wrongStruct(file: string, name: string, what: string): Error {
 export type ArgumentValue = number | bigint;
 
 /** Writes one member. */
-export type FieldSetter = (value: ArgumentValue) => void;
+type FieldSetter = (value: ArgumentValue) => void;
 
 /** One kernel argument in place, written by the names that its struct gives. */
 export class KernelArguments {

@@ -26,7 +26,7 @@ const LEFTOVER_MS = 3_600_000;
 const ENTRY = /^[0-9a-f]{64}\.kernel$/;
 const UNFINISHED = /^(?:[0-9a-f]{64}\.kernel|[\w-]+\.json)\.[0-9a-f]+\.tmp$/;
 
-export interface KernelCacheLimits {
+interface KernelCacheLimits {
   readonly maxFolderBytes?: number;
 }
 

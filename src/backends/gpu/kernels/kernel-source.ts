@@ -25,7 +25,7 @@ const HEADER_NAME = /^(?:[a-z0-9][a-z0-9-]*\/)?[a-z0-9][a-z0-9-]*\.h$/;
 const KERNEL_ENDING = ".hip";
 const MAX_DEPTH = 16;
 
-export interface KernelDeclaration {
+interface KernelDeclaration {
   readonly name: string;
   readonly layout: ArgumentLayout;
   /** The block size as the file gives it: a number, or a name that the file or the defines give a value. */

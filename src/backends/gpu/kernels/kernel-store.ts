@@ -16,7 +16,7 @@ const DEFINE_NAME = /^[A-Za-z_]\w*$/;
 /** What may stand on a compiler's command line without being taken for something else. */
 const DEFINE_VALUE = /^[\w.+-]*$/;
 
-export interface KernelProgress {
+interface KernelProgress {
   /** How many have been compiled, of all that were not on disk so far. */
   readonly compiled: number;
   readonly total: number;
@@ -47,7 +47,7 @@ export interface LoadedKernel {
   createArguments(): KernelArguments;
 }
 
-export interface LoadedModule {
+interface LoadedModule {
   readonly source: KernelSource;
   readonly defines: Defines;
   kernel(name: string): LoadedKernel;

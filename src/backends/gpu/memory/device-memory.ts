@@ -25,7 +25,7 @@ interface Slab {
   readonly free: Span[];
 }
 
-export interface DeviceMemoryOptions {
+interface DeviceMemoryOptions {
   /** Off gives every block memory of its own, so that a test double sees what runs past a block's end. */
   readonly slabs: boolean;
 }

@@ -33,7 +33,7 @@ const TYPES: Readonly<Record<KvCacheType, { readonly define: number; readonly co
   q8_0: { define: 2, columnBytes: 1 },
 };
 
-export interface KvLayout {
+interface KvLayout {
   readonly layerBytes: number;
   readonly sizeBytes: number;
   /** Where each plane begins in its layer. */
@@ -136,7 +136,7 @@ export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support
 type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
 
 /** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
-export interface TiledShape {
+interface TiledShape {
   readonly defines: Readonly<Record<string, number>>;
   readonly blocksPerTile: number;
   readonly sharedBytes: number;

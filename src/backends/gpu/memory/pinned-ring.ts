@@ -8,7 +8,7 @@ import { PINNED_CHUNK_BYTES } from "./runtime.js";
 /** As many as the reads that Node keeps in flight. */
 const SLOTS = 4;
 
-export interface RingSlot {
+interface RingSlot {
   readonly memory: PinnedMemory;
   readonly event: EventHandle;
 }

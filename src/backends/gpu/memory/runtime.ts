@@ -14,7 +14,7 @@ const MAPPED_STAGING_BYTES = 32 << 20;
 export const PINNED_CHUNK_BYTES = 8 << 20;
 
 /** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
-export type Shortcut = "graphs" | "blas";
+type Shortcut = "graphs" | "blas";
 
 const SHORTCUTS: Readonly<
   Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>

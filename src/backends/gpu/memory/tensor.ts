@@ -7,7 +7,7 @@ import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "./runtime.js";
 
-export interface TensorEvents {
+interface TensorEvents {
   arrived(): void;
   disposed(): void;
 }

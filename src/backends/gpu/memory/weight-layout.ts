@@ -12,7 +12,7 @@ const ALIGNMENT_BYTES = 16;
 const BLOCK_WEIGHTS = 32;
 const SUPER_BLOCK_WEIGHTS = 256;
 
-export interface WeightPlane {
+interface WeightPlane {
   readonly name: string;
   /** From the start of the row. */
   readonly offsetBytes: number;

@@ -30,7 +30,7 @@ function bodySchema(limits: ServerLimits) {
 }
 
 /** The body of a request to /v1/embeddings. */
-export type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
+type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
 
 /** The schema of a request to /v1/embeddings. */
 export function embeddingRequestSchema(limits: ServerLimits): RequestSchema<EmbeddingBody> {

@@ -36,12 +36,7 @@ export function hipWords({ own: { calls } }: Pick<StartedHip, "own">, number: nu
   return { name: textAt(calls.errorName(number)) || "unknown", text: textAt(calls.errorText(number)) };
 }
 
-export function checkHip(
-  hip: StartedHip,
-  call: string,
-  number: number,
-  purpose: GpuErrorKind = "initialisation",
-): void {
+function checkHip(hip: StartedHip, call: string, number: number, purpose: GpuErrorKind = "initialisation"): void {
   if (number === 0) return;
   throw failedCall({ driver: "hip", place: "hip", call, number, words: hipWords(hip, number), purpose });
 }

@@ -14,7 +14,7 @@ const PIP_PACKAGE = /^_rocm_sdk_(?:core|libraries)/;
 const VARIABLES = ["ROCM_PATH", "HIP_PATH"] as const;
 const LIBRARY_FOLDERS = ["lib", "lib64"] as const;
 
-export interface RocmPlaces {
+interface RocmPlaces {
   readonly environment?: NodeJS.ProcessEnv;
   /** Where AMD's packages install. */
   readonly parent?: string;

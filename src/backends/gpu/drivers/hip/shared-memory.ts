@@ -13,7 +13,7 @@ export interface MemoryAmount {
 }
 
 /** The kernel driver's pools. */
-export interface MemoryPools {
+interface MemoryPools {
   readonly vram: MemoryAmount;
   readonly gtt: MemoryAmount;
 }

@@ -7,7 +7,7 @@ import type { DriverKind } from "./driver.js";
 import type { DriverCalls } from "./calls.js";
 import type { BoundCalls, Outputs } from "./ffi.js";
 
-export interface CallSite {
+interface CallSite {
   readonly kind: DriverKind;
   readonly index: number;
   readonly bound: BoundCalls<DriverCalls>;

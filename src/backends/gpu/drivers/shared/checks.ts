@@ -4,7 +4,7 @@
 import type { DriverKind } from "./driver.js";
 
 /** `on` or `off`. */
-export const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
+const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
 
 /** The kernel file that compares results. */
 export const CHECK_FILE = "rows/check";

@@ -8,7 +8,7 @@ export interface CompileQuestion {
 }
 
 /** The compiler's own refusal, or that its library cannot be used over there. */
-export interface CompileProblem {
+interface CompileProblem {
   readonly call: string;
   readonly number: number;
   readonly log: string;

@@ -12,7 +12,7 @@ import { gpuError } from "./gpu-error.js";
 /** The compiler's answer, or how its process ended as the rest of a sentence. */
 export type PoolAnswer = CompileAnswer | { readonly died: string };
 
-export interface CompilePoolOptions {
+interface CompilePoolOptions {
   readonly processes?: number;
   readonly deadlineMs?: number;
 }

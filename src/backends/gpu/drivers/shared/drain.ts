@@ -7,7 +7,7 @@ import type { DeviceCore } from "./core.js";
 
 const EVENT_UNTIMED = 2;
 const PAUSE_MS = 1;
-export const DRAIN_LIMIT_MS = 5000;
+const DRAIN_LIMIT_MS = 5000;
 
 /** False if the device was still busy at the end of the time. */
 export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boolean {

@@ -6,7 +6,7 @@ import koffi, { type LibraryHandle } from "koffi";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename } from "node:path";
 
-export type NativeArgument = bigint | number | string | readonly string[] | null;
+type NativeArgument = bigint | number | string | readonly string[] | null;
 
 /** A function of a library; gives the library's status number. */
 export type NativeCall<Arguments extends readonly NativeArgument[]> = (...args: Arguments) => number;
@@ -18,7 +18,7 @@ export interface NativeLibrary {
 }
 
 /** None of the names is on this machine, or one is and does not work. */
-export interface MissingLibrary {
+interface MissingLibrary {
   readonly missing: "absent" | "broken";
   readonly reason: string;
 }

@@ -44,7 +44,7 @@ const KINDS = {
   internal: { code: "GPU_INTERNAL", remedy: "report this with the command and the output of `rocmforge doctor`" },
 } as const satisfies Record<GpuErrorKind, { readonly code: string; readonly remedy: string }>;
 
-export interface GpuFailure {
+interface GpuFailure {
   readonly kind: GpuErrorKind;
   /** What stopped: `cuda`, `hip device 1`, `hiprtc`. */
   readonly place: string;
@@ -100,7 +100,7 @@ export interface ErrorWords {
   readonly text: string;
 }
 
-export interface FailedCall {
+interface FailedCall {
   readonly driver: DriverKind;
   readonly place: string;
   /** The library's function. */

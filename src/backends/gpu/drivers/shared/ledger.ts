@@ -2,15 +2,7 @@
 // ends the process, so nothing goes back to it that is not written here.
 
 /** In the order in which they are given back: users before what they use. */
-export const HANDLE_KINDS = [
-  "graph",
-  "module",
-  "event",
-  "stream",
-  "buffer",
-  "pinned memory",
-  "registered memory",
-] as const;
+const HANDLE_KINDS = ["graph", "module", "event", "stream", "buffer", "pinned memory", "registered memory"] as const;
 export type HandleKind = (typeof HANDLE_KINDS)[number];
 
 export class Ledger {

@@ -8,7 +8,7 @@ import { isPlainObject, parsedJson } from "../../../../plain-object.js";
 import { makeId } from "../../../completion/response-head.js";
 
 /** An event of a streamed message. */
-export interface MessageEvent {
+interface MessageEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
