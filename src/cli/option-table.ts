@@ -10,7 +10,7 @@ import { type NumberRange, parseNumber } from "./number-value.js";
 interface OptionBase {
   readonly short?: string;
   readonly description: string;
-  /** The heading under which the help lists it; without one, the command's own options. */
+  /** Heading in the help text; without one, the option is listed with the command's own. */
   readonly section?: string;
   /** The value if the option is not given, for the help text. */
   readonly fallback?: string | number;

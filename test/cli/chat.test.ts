@@ -84,7 +84,7 @@ describe("what ends it", () => {
       ["--ctx", "96"],
     );
     expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context's size, found \d+; --trim/);
+    expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context length, found \d+; --trim/);
   });
 
   it("an impossible sampling option, before any model is opened", async () => {

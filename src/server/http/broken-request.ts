@@ -20,7 +20,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     code: "headers_too_large",
-    problem: "the headers are larger than this server takes",
+    problem: "the headers are larger than this server accepts",
   },
   SLOW_BODY: {
     status: 408,

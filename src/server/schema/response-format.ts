@@ -52,7 +52,7 @@ export function grammarFields(limits: ServerLimits) {
     regex: text.optional(),
     grammar: text.optional(),
     ebnf: text.optional().describe("As grammar"),
-    json_schema: schema.optional().describe("A schema, as response_format has it"),
+    json_schema: schema.optional().describe("A schema, as in response_format"),
     format: schema.optional().describe(`"json" or a schema, as response_format has it`),
     guided_json: schema.optional().describe("As json_schema"),
     guided_regex: text.optional().describe("As regex"),

@@ -25,7 +25,7 @@ function bodySchema(limits: ServerLimits) {
     model: modelField.optional(),
     input: promptField(limits.prompts),
     encoding_format: z.enum(["float", "base64"]).optional(),
-    dimensions: z.int().min(1).optional().describe("Only the model's own"),
+    dimensions: z.int().min(1).optional().describe("Must be the model's own width"),
   });
 }
 
