@@ -58,7 +58,7 @@ interface ChatUsage {
   readonly reasoningTokens: number;
 }
 
-/** What a chat added up to. */
+/** The complete result of a chat. */
 export interface ChatResult {
   readonly choices: readonly ChatChoice[];
   readonly usage: ChatUsage;

@@ -11,7 +11,7 @@ const STOPPING_RETRY_AFTER_MS = 5000;
 
 /** How tokens are generated after a prompt. */
 export interface CompletionSettings {
-  /** By default as many as the context has room for. */
+  /** Maximum number of tokens to generate; by default as many as the context has room for. */
   readonly maxTokens?: number | undefined;
   readonly sampling?: Partial<SamplerOptions> | undefined;
   /** Strings that end a choice and are not part of it. */
@@ -51,7 +51,7 @@ export interface CompletionContext {
   readonly observer?: CompletionObserver | undefined;
 }
 
-/** A completion that has been started. Iterate it once, then ask for its summary. */
+/** A completion that has been started. Iterate it once, then await its summary. */
 export class CompletionRun implements AsyncIterable<CompletionDelta> {
   readonly #completion: ReturnType<CompletionModel["complete"]>;
   readonly #signal: AbortSignal | undefined;

@@ -6,6 +6,7 @@ interface Deferred<Value> {
   readonly reject: (error: unknown) => void;
 }
 
+/** Creates a promise together with its `resolve` and `reject`. */
 export function deferred<Value>(): Deferred<Value> {
   let resolve!: (value: Value) => void;
   let reject!: (error: unknown) => void;

@@ -25,6 +25,7 @@ interface TokenizerResults {
 /** The result of a call. */
 export type TokenizerResult<Call extends TokenizerCall> = TokenizerResults[Call["kind"]];
 
+/** Executes a call with a tokenizer. */
 export function answerTokenizerCall<Call extends TokenizerCall>(
   tokenizer: Tokenizer,
   call: Call,

@@ -8,8 +8,11 @@ import type { GgufMetadata } from "../gguf/metadata.js";
 import type { GgufValueType } from "../gguf/value.js";
 import { MERGES_KEY } from "./merge-table.js";
 
+/** The metadata key of the tokenizer's kind. */
 export const MODEL_KEY = "tokenizer.ggml.model";
+/** The metadata key of the pre-tokenizer's name. */
 export const PRE_TOKENIZER_KEY = "tokenizer.ggml.pre";
+/** The metadata key of the tokens' texts. */
 export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";

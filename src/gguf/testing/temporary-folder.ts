@@ -15,6 +15,7 @@ interface GgufFolder {
   refusal(bytes: Uint8Array): Promise<Pick<GgufError, "code" | "field" | "expected" | "found">>;
 }
 
+/** Creates a folder that is removed after the tests of the file. */
 export function temporaryFolder(): GgufFolder {
   const folder = new TemporaryFolder();
   let files = 0;
