@@ -1,7 +1,7 @@
 // A least-recently-used cache, bounded by the number and by the weight of its entries. Every cache of this project that
 // evicts by recency is one of these.
 
-export interface LruCacheOptions<Key, Value> {
+interface LruCacheOptions<Key, Value> {
   /** Most entries; unlimited by default. */
   readonly maxEntries?: number;
   /** Most weight of all entries together; unlimited by default. An entry that is heavier alone is not kept. */

@@ -4,7 +4,7 @@
 import { FileError, RocmForgeError, SystemError } from "./errors.js";
 
 /** An error of the operating system, explained. */
-export interface SystemFailure {
+interface SystemFailure {
   /** The system's name for the error, such as `EMFILE`. */
   readonly number: string;
   readonly reason: string;

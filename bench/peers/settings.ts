@@ -41,8 +41,8 @@ const OPTIONS = {
     description: "measurements of each engine",
     fallback: KEPT_RUNS,
   },
-  prompt: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to read", fallback: 512 },
-  tokens: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to write", fallback: 64 },
+  prompt: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to prefill", fallback: 512 },
+  tokens: { kind: "count", placeholder: "TOKENS", range: SIZE, description: "tokens to decode", fallback: 64 },
   depth: {
     kind: "count",
     placeholder: "TOKENS",

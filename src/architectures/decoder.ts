@@ -9,11 +9,12 @@ import type { HyperParameters } from "./descriptor.js";
 import type { AttentionSpec, FeedForwardSpec, LayerNorms, LayerSpec, RopeSpec } from "./layer.js";
 import { ropeTable } from "./rope.js";
 
+/** Writes the graph of a decoder-only transformer over its layer specifications. */
 export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters): Program {
   return new Decoder(graph, parameters).program();
 }
 
-/** One layer's place in the model. */
+/** A layer's position in the model. */
 interface LayerContext {
   /** Prefix of the layer's tensors. */
   readonly block: string;
@@ -24,7 +25,7 @@ class Decoder {
   readonly #graph: GraphBuilder;
   readonly #parameters: HyperParameters;
   readonly #ropes = new Map<RopeSpec, RopeId>();
-  /** What each layer with attention stores; its index is the layer of the cache. */
+  /** KV shapes of the layers with attention; the index is the layer in the cache. */
   readonly #kvLayers: KvLayerShape[] = [];
 
   constructor(graph: GraphBuilder, parameters: HyperParameters) {
@@ -61,7 +62,7 @@ class Decoder {
     };
     let attended = this.#attention(mixer, context.block, norm(input, "beforeMixer"));
     let residual = input;
-    // From here on rows no longer see each other, so the last layer goes on with the output rows alone.
+    // From here on rows are independent, so the last layer continues with the output rows alone.
     if (context.isLast) {
       attended = graph.selectRows(attended, "outputs");
       residual = graph.selectRows(residual, "outputs");
@@ -184,7 +185,7 @@ function refuseSeparateBiases(graph: GraphBuilder, block: string, architecture: 
   if (stray === undefined) return;
   throw new ModelError(
     "MODEL_UNSUPPORTED",
-    `[${architecture}] ${stray} stands beside one matmul for queries, keys and values; its bias must be one too, attn_qkv.bias`,
+    `[${architecture}] ${stray} is given beside a fused matmul for queries, keys and values, whose bias has to be attn_qkv.bias`,
     { details: { architecture, tensor: stray } },
   );
 }

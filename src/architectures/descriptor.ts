@@ -1,6 +1,6 @@
-// What a model family is to the rest of the engine: how to read its hyper-parameters and how to write its graph.
-// Every trait is a required field, so that a new family states its rope style, norms and feed-forward instead of
-// inheriting those of another.
+// A model family as the rest of the engine sees it: how to read its hyper-parameters and how to build its graph. Every
+// trait is a required field, so that a new family states its rope style, norms and feed-forward instead of inheriting
+// another's.
 
 import type { GraphBuilder } from "../graph/builder.js";
 import type { Activation, RopeStyle } from "../graph/operation.js";
@@ -16,15 +16,15 @@ export interface HyperParameters {
   readonly contextLength: number;
   readonly vocabularySize: number;
   readonly normEpsilon: number;
-  /** Multiplies the rows of the embedding table. Absent: 1. */
+  /** Multiplies the rows of the embedding table; 1 if absent. */
   readonly embeddingScale?: number;
   /** Soft-cap of the logits. */
   readonly logitSoftCap?: number;
-  /** One for each layer that is run, in order. */
+  /** One entry per computed layer, in order. */
   readonly layers: readonly LayerSpec[];
 }
 
-/** What all layers of a family have in common, for the families that read their files the usual way. */
+/** What all layers of a family have in common, for families with the usual metadata. */
 export interface DecoderTraits {
   readonly ropeStyle: RopeStyle;
   /** The style in files that have `rope.dimension_sections`, as multimodal ones do. */
@@ -46,21 +46,25 @@ export interface DecoderTraits {
 /** The tensors of a file, as far as reading hyper-parameters needs them. */
 export type TensorIndex = ReadonlyMap<string, { readonly shape: Shape }>;
 
+/** The parts of a file from which hyper-parameters are read. */
 export interface ModelSource {
   /** The family's name, stated by the file or detected by its tensors. */
   readonly architecture: string;
   readonly metadata: GgufMetadata;
   readonly tensors: TensorIndex;
-  /** Prefix of the hyper-parameter keys: the architecture's name, unless the file does not state one. */
+  /**
+   * Prefix of the hyper-parameter keys: the architecture's name, or the prefix found in a file that does not state it.
+   */
   readonly keyPrefix: string;
-  /** The name a tensor has in this file, for its usual GGUF name. */
+  /** The name of a tensor in this file, given its usual GGUF name. */
   readonly fileName: (name: string) => string;
 }
 
+/** A model family: reads hyper-parameters and builds the graph. */
 export interface ArchitectureDescriptor {
   readonly name: string;
   readHyperParameters(source: ModelSource): HyperParameters;
   buildGraph(graph: GraphBuilder, parameters: HyperParameters): Program;
-  /** For files that do not name their architecture: whether these tensors look like this family. */
+  /** Whether the tensors suggest this family, for files that do not name their architecture. */
   looksLike(has: (name: string) => boolean): boolean;
 }

@@ -79,7 +79,7 @@ describe("a GGUF that is no language model", () => {
     await expect(loadModel(path, { backend: "reference" })).rejects.toMatchObject({
       code: "MODEL_ARCHITECTURE",
       message: expect.stringMatching(
-        /^\[architecture\] .*other\.gguf: expected one of (?:[\w-]+, )*llama, (?:[\w-]+, )*found "nothing-known"; take a model/,
+        /^\[architecture\] .*other\.gguf: expected one of (?:[\w-]+, )*llama, (?:[\w-]+, )*found "nothing-known"; use a model/,
       ) as string,
     });
   });

@@ -1,6 +1,6 @@
-// GGUF files that are no language model: adapters, projectors, importance matrices and control vectors have the same
-// format and the same extension. Detected by the keys that llama.cpp's converters write (`general.type`, and for older files
-// `general.architecture` and keys of their own), before a tensor is missed that such a file never has.
+// GGUF files that are not language models: adapters, projectors, importance matrices and control vectors share the
+// format and the extension. Detected by the keys that llama.cpp's converters write (`general.type`, and for older files
+// `general.architecture` and other keys), before the absence of a tensor is reported that such a file never has.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
@@ -36,7 +36,7 @@ const KINDS: readonly FileKind[] = [
   },
 ];
 
-/** Throws MODEL_KIND for a file that no language model can be made of. */
+/** Throws MODEL_KIND for a file that is not a language model. */
 export function requireLanguageModel(metadata: GgufMetadata): void {
   const [type, architecture] = [textOf(metadata, "general.type"), textOf(metadata, "general.architecture")];
   const kind = KINDS.find(({ matches }) => matches(type, architecture, metadata));
@@ -52,7 +52,7 @@ export function requireLanguageModel(metadata: GgufMetadata): void {
   );
 }
 
-/** A key of another type says nothing here; the code that reads it refuses it. */
+/** A key of another type is ignored here; the code that reads it refuses it. */
 function textOf(metadata: GgufMetadata, key: string): string | undefined {
   const value = metadata.get(key);
   return typeof value === "string" ? value : undefined;

@@ -1,5 +1,5 @@
-// Gemma 2: norms before and after each block, GeGLU, scaled embeddings, soft-caps on attention and logits, and a sliding
-// window on every other layer. The converter has added the 1 to norm weights already.
+// Gemma 2: norms before and after each block, GeGLU, scaled embeddings, soft-caps on attention and logits, and a
+// sliding window on every other layer. The converter has already added 1 to the norm weights.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
@@ -24,7 +24,9 @@ const WINDOW = 4096;
 const WINDOW_PERIOD = 2;
 const ATTENTION_SOFT_CAP = 50;
 const LOGIT_SOFT_CAP = 30;
-/** The 27B model divides by the root of width ÷ heads, not of a head's width, and only its layers tell it apart. */
+/**
+ * The 27B model, recognised by its number of layers, divides by the root of width ÷ heads instead of the head width.
+ */
 const LAYERS_OF_27B = 46;
 
 function readHyperParameters(source: ModelSource): HyperParameters {
@@ -52,15 +54,16 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   };
 }
 
-/** Files may state a rope base for window layers; without one they rotate as the others do. */
+/** Files may state a rope base for window layers; otherwise these rotate like the others. */
 function windowRope({ rope }: AttentionSpec, base: number | undefined): Pick<AttentionSpec, "rope"> {
   return rope === undefined || base === undefined ? {} : { rope: { ...rope, base } };
 }
 
+/** The architecture `gemma2`. */
 export const gemma2: ArchitectureDescriptor = {
   name: "gemma2",
   readHyperParameters,
   buildGraph: buildDecoder,
-  // Its tensors are named as GLM-4's, which has no gate of its own.
+  // GLM-4 has the same tensor names, but no separate gate.
   looksLike: (has) => has("blk.0.post_ffw_norm.weight") && has("blk.0.ffn_gate.weight"),
 };

@@ -1,5 +1,5 @@
-// Gemma 3: Gemma 2's layer without soft-caps, with norms of each head's query and key, five window layers to a full one,
-// and a rope base of its own on window layers, which are not scaled for longer contexts.
+// Gemma 3: Gemma 2's layer without soft-caps, with norms of each head's query and key, five window layers per full one,
+// and a separate rope base for window layers, which are not scaled for longer contexts.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
@@ -22,7 +22,9 @@ const traits: DecoderTraits = {
 
 const WINDOW_PERIOD = 6;
 const WINDOW_ROPE_BASE = 10_000;
-/** The 27B model divides by the root of width ÷ heads, not of a head's width, and only its layers tell it apart. */
+/**
+ * The 27B model, recognised by its number of layers, divides by the root of width ÷ heads instead of the head width.
+ */
 const LAYERS_OF_27B = 62;
 
 function readHyperParameters(source: ModelSource): HyperParameters {
@@ -48,7 +50,7 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   };
 }
 
-/** What window layers have beyond the others: nothing if the file states no window. */
+/** Attributes of window layers; empty if the file states no window. */
 function windowedAttention(reader: HyperParameterReader, { layers }: HyperParameters): Partial<AttentionSpec> {
   const isStated = (reader.optionalNonNegative("attention.sliding_window") ?? 0) > 0;
   const [{ mixer }] = layers;
@@ -58,6 +60,7 @@ function windowedAttention(reader: HyperParameterReader, { layers }: HyperParame
   return { window: reader.count("attention.sliding_window", MAX_CONTEXT), rope };
 }
 
+/** The architecture `gemma3`. */
 export const gemma3: ArchitectureDescriptor = {
   name: "gemma3",
   readHyperParameters,

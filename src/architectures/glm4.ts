@@ -1,5 +1,5 @@
-// GLM-4 (0414 and later): norms before and after each block, gate and up in one matmul, half of each head rotated.
-// Its multimodal siblings (GLM-4.1V, GLM-OCR) say rope sections, and their converter lays heads out in halves.
+// GLM-4 (0414 and later): norms before and after each block, gate and up in one matmul, half of each head rotated. Its
+// multimodal siblings (GLM-4.1V, GLM-OCR) have rope sections, and their converter stores heads in halves.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
@@ -17,6 +17,7 @@ const traits: DecoderTraits = {
   countsByLayer: false,
 };
 
+/** The architecture `glm4`. */
 export const glm4: ArchitectureDescriptor = {
   name: "glm4",
   readHyperParameters: (source) => readDecoderParameters(source, traits),

@@ -1,11 +1,13 @@
-// Single hyper-parameters from GGUF metadata, each refused by its key if it is missing, of the wrong kind or out of range.
+// Reads single hyper-parameters from GGUF metadata; one that is missing, of the wrong type or out of range is refused
+// with its key.
 
 import { GgufError } from "../errors.js";
 import type { ModelSource } from "./descriptor.js";
 
-/** Contexts and windows beyond this cannot be counted in 32 bits. */
+/** Largest context or window that fits 32-bit counters. */
 export const MAX_CONTEXT = 2 ** 31 - 1;
 
+/** Reads and checks hyper-parameters of one file by their keys without the architecture's prefix. */
 export class HyperParameterReader {
   readonly #source: ModelSource;
 
@@ -48,7 +50,7 @@ export class HyperParameterReader {
     return this.#source.metadata.string(`${this.prefix}.${key}`);
   }
 
-  /** A number, or an array of them. */
+  /** A number, or an array of numbers. */
   numbers(key: string): Float64Array | undefined {
     const { metadata } = this.#source;
     const fullKey = `${this.prefix}.${key}`;
@@ -57,7 +59,9 @@ export class HyperParameterReader {
     return value === undefined ? undefined : Float64Array.of(value);
   }
 
-  /** One count for each of the first `layers` layers, from a number or from an array with one for each layer. */
+  /**
+   * One count for each of the first `layers` layers, from a single number or from an array with one number per layer.
+   */
   optionalLayerCounts(key: string, max: number, layers: number): readonly number[] | undefined {
     const values = this.numbers(key);
     if (values === undefined) return undefined;

@@ -1,12 +1,12 @@
-// Reads the numbers that shape a decoder from GGUF metadata, and refuses impossible ones: missing, zero, negative, or at
-// odds with each other. Limits keep a hostile count from sizing a loop.
+// Reads the numbers that shape a decoder from GGUF metadata, and refuses impossible ones: missing, zero, negative, or
+// inconsistent. Limits keep a hostile count from sizing a loop.
 
 import { GgufError, ModelError } from "../errors.js";
 import type { DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
 import type { LayerNorms, LayerSpec, RopeScaling, RopeSpec } from "./layer.js";
 
-/** No published decoder comes near these; they bound what a file's numbers can make the engine do. */
+/** Limits far above any published decoder, which bound the work that a file's numbers can cause. */
 const MAX_BLOCKS = 4_096;
 const MAX_WIDTH = 1 << 20;
 const MAX_HEADS = 1 << 14;
@@ -15,7 +15,7 @@ const DEFAULT_ROPE_BASE = 10_000;
 /** Time, height and width of a patch; a text token has the same position in all three. */
 const TEXT_SECTIONS = 3;
 
-/** Hyper-parameters of a decoder whose layers are alike but for counts; a family changes the layers it gets as it needs. */
+/** Hyper-parameters of a decoder whose layers differ only in counts; a family may modify the layers afterwards. */
 export function readDecoderParameters(source: ModelSource, traits: DecoderTraits): HyperParameters {
   const reader = new HyperParameterReader(source);
   refuseUnsupported(source);
@@ -70,7 +70,7 @@ const NORMS: { readonly [Placement in DecoderTraits["normPlacement"]]: LayerNorm
   },
 };
 
-/** Widths of a key and of a value; without a key for them, the first layer's heads share the embedding's width. */
+/** Widths of keys and values; without keys for them, the first layer's heads share the embedding width. */
 function readHeadWidths(
   reader: HyperParameterReader,
   embeddingWidth: number,
@@ -94,7 +94,9 @@ function readHeadWidths(
   return { keyWidth, valueWidth };
 }
 
-/** Layers that are run: blocks that only predict further tokens (NextN) stand at the end of the file and are not. */
+/**
+ * Number of computed layers: blocks at the end of the file that only predict further tokens (NextN) are not computed.
+ */
 function readLayerCount(source: ModelSource, reader: HyperParameterReader): number {
   const blocks = reader.count("block_count", Math.min(MAX_BLOCKS, Math.max(1, source.tensors.size)));
   const predicting = source.metadata.integer(`${source.keyPrefix}.nextn_predict_layers`) ?? 0;
@@ -104,7 +106,10 @@ function readLayerCount(source: ModelSource, reader: HyperParameterReader): numb
   return blocks - predicting;
 }
 
-/** The embedding table decides; a file without one still gets a size, so that its absence is reported with the rest. */
+/**
+ * The embedding table decides; a file without one still gets a size, so that its absence is reported with other
+ * problems.
+ */
 function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSource): number {
   const name = fileName("token_embd.weight");
   const size =
@@ -163,7 +168,7 @@ function readRope(
   };
 }
 
-/** Sections count if the first two are not 0; text has no place in a fourth, so that one must be empty. */
+/** Sections count if the first two are not 0; text does not use a fourth, so that one must be 0. */
 function hasSections(reader: HyperParameterReader): boolean {
   const sections = reader.numbers("rope.dimension_sections");
   if (sections === undefined || !(sections[0] > 0 && sections[1] > 0)) return false;
@@ -174,8 +179,8 @@ function hasSections(reader: HyperParameterReader): boolean {
 }
 
 /**
- * The keys `rope.scaling.yarn_*` are passed over: converters write them for every family, but llama.cpp, whose answers
- * these files were judged by, reads them for families that are not here, and it takes YaRN's own numbers for these.
+ * The keys `rope.scaling.yarn_*` are ignored: converters write them for every family, but llama.cpp reads them only for
+ * families that are not supported here, and uses YaRN's default numbers for these.
  */
 function readScaling(reader: HyperParameterReader, contextLength: number): RopeScaling {
   const kind = reader.text("rope.scaling.type") ?? "linear";

@@ -1,15 +1,16 @@
-// A layer as data: what mixes tokens, what follows it, and which norms stand around both. A family turns a file's
-// metadata into a list of these, and one decoder graph is written over the list, whatever varies from layer to layer.
+// A layer as data: what mixes tokens, what follows it, and the norms around both. A family turns a file's metadata into
+// a list of these, and one decoder graph is written over the list, whatever varies from layer to layer.
 
 import type { Activation, RopeStyle } from "../graph/operation.js";
 
+/** How rotation is extended to contexts longer than the trained one. */
 export interface RopeScaling {
   readonly kind: "none" | "linear" | "yarn";
   /** The extended context divided by the original one. */
   readonly factor: number;
   /** The context length that the model was first trained with. */
   readonly originalContext: number;
-  /** Multiplies the rotated values, whatever the kind. */
+  /** Multiplies the rotated values for every kind. */
   readonly attentionFactor: number;
 }
 
@@ -17,10 +18,10 @@ export interface RopeScaling {
 export interface RopeSpec {
   readonly style: RopeStyle;
   readonly base: number;
-  /** Columns of a head that are rotated, from the first on. */
+  /** Number of rotated columns of a head, from the first on. */
   readonly rotaryWidth: number;
   readonly scaling: RopeScaling;
-  /** The tensor with per-pair divisors of the frequencies, which a file may have. */
+  /** Name of the optional tensor with per-pair divisors of the frequencies. */
   readonly factors?: string;
 }
 
@@ -33,15 +34,15 @@ export interface AttentionSpec {
   readonly valueWidth: number;
   /** Multiplies the dot products of queries and keys. */
   readonly scale: number;
-  /** Absent: no rotation. */
+  /** No rotation if absent. */
   readonly rope?: RopeSpec;
   /** Whether each head's query and key are normalized before the rotation. */
   readonly queryKeyNorm: boolean;
-  /** Sliding window: a token sees the last `window` positions, its own included. Absent: all positions. */
+  /** Sliding window: a token attends to the last `window` positions, its own included; to all positions if absent. */
   readonly window?: number;
   /** Soft-cap of the scaled scores. */
   readonly softCap?: number;
-  /** Whether `attn_sinks.weight` joins the softmax. */
+  /** Whether `attn_sinks.weight` is part of the softmax. */
   readonly sinks: boolean;
 }
 
@@ -64,6 +65,7 @@ export interface LayerNorms {
   readonly afterFeedForward?: string;
 }
 
+/** One layer: attention, feed-forward network and the norms around them. */
 export interface LayerSpec {
   readonly mixer: AttentionSpec;
   readonly feedForward: FeedForwardSpec;

@@ -1,5 +1,5 @@
-// LLaMA 1 to 3.x and everything saved in its shape (Mistral, TinyLlama, SmolLM, Yi …). The converter stores query and key rows
-// in pairs, hence the adjacent rotation; Llama 3.1 and later carry frequency divisors in `rope_freqs.weight`.
+// LLaMA 1 to 3.x and everything saved in its shape (Mistral, TinyLlama, SmolLM, Yi …). The converter stores query and
+// key rows in pairs, hence the adjacent rotation; Llama 3.1 and later have frequency divisors in `rope_freqs.weight`.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
@@ -17,10 +17,11 @@ const traits: DecoderTraits = {
   countsByLayer: false,
 };
 
+/** The architecture `llama`. */
 export const llama: ArchitectureDescriptor = {
   name: "llama",
   readHyperParameters: (source) => readDecoderParameters(source, traits),
   buildGraph: buildDecoder,
-  // The plainest of the families: whatever has a layer and is no other is read as one, and judged by its tensors.
+  // The fallback: any file with a layer that matches no other family is read as LLaMA, and its tensors are checked.
   looksLike: (has) => ["attn_norm", "attn_q", "attn_qkv", "ffn_gate"].some((part) => has(`blk.0.${part}.weight`)),
 };

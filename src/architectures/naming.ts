@@ -1,15 +1,15 @@
-// Tensor names. GGUF converters write `blk.N.…`; a few files keep the names of the checkpoint they came from. Each
-// scheme maps the usual GGUF name to the file's own, so that descriptors know one spelling only. Only names differ: the
-// values are laid out as their family's GGUF files are.
+// Tensor names. GGUF converters write `blk.N.…`; a few files keep the names of their checkpoint. Each scheme maps the
+// usual GGUF name to the file's own, so that descriptors use one spelling only. Only names differ: values are stored as
+// in other GGUF files of the family.
 
 import type { TensorIndex } from "./descriptor.js";
 
 type NameTable = Readonly<Record<string, readonly string[]>>;
 
 interface NamingScheme {
-  /** How its layer tensors start; the layer's number follows. */
+  /** Prefix of layer tensors, before the layer's number. */
   readonly layerPrefix: string;
-  /** The names a tensor may have in such a file, likeliest first. */
+  /** Possible names of a tensor in such a file, likeliest first. */
   readonly spellings: (name: string) => readonly string[];
 }
 
@@ -50,14 +50,14 @@ const META_NAMES: NameTable = {
   ffn_down: ["feed_forward.w2"],
 };
 
-/** Below a foreign prefix one project's names are usual, but the other's and GGUF's own occur there too. */
+/** Each foreign prefix usually comes with one project's names, but the other's and GGUF's own occur too. */
 const NAMING_SCHEMES: readonly NamingScheme[] = [
   usual,
   tableScheme("model.layers.", [HUGGING_FACE_NAMES, META_NAMES]),
   tableScheme("transformer.layers.", [META_NAMES, HUGGING_FACE_NAMES]),
 ];
 
-/** Maps usual names to the names in this file, by the layer tensors that it has. */
+/** Maps usual tensor names to the names in this file, which is recognised by its layer tensors. */
 export function detectNaming(tensors: TensorIndex): (name: string) => string {
   const { spellings } = detectScheme(tensors.keys());
   const fileName = (name: string): string => {
@@ -65,7 +65,7 @@ export function detectNaming(tensors: TensorIndex): (name: string) => string {
     return candidates.find((candidate) => tensors.has(candidate)) ?? candidates[0];
   };
   const output = fileName("output.weight");
-  // Models with tied embeddings have no output matrix of their own: the table serves under both names.
+  // Models with tied embeddings have no separate output matrix: the embedding table is used under both names.
   const head = tensors.has(output) ? output : fileName("token_embd.weight");
   return (name) => (name === "output.weight" ? head : fileName(name));
 }

@@ -1,4 +1,5 @@
-// Qwen 1.5, 2 and 2.5: the LLaMA layer with biases on queries, keys and values and the two halves of a head rotated together.
+// Qwen 1.5, 2 and 2.5: the LLaMA layer with biases on queries, keys and values, and rotation of the two halves of a
+// head.
 
 import { buildDecoder } from "./decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
@@ -16,6 +17,7 @@ const traits: DecoderTraits = {
   countsByLayer: false,
 };
 
+/** The architecture `qwen2`. */
 export const qwen2: ArchitectureDescriptor = {
   name: "qwen2",
   readHyperParameters: (source) => readDecoderParameters(source, traits),

@@ -16,6 +16,7 @@ const traits: DecoderTraits = {
   countsByLayer: false,
 };
 
+/** The architecture `qwen3`. */
 export const qwen3: ArchitectureDescriptor = {
   name: "qwen3",
   readHyperParameters: (source) => readDecoderParameters(source, traits),

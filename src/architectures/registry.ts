@@ -1,4 +1,4 @@
-// Every family the engine knows, and how a file's family is detected. Adding one is a file beside this one and a line here.
+// All supported families, and the detection of a file's family. To add one, add a file beside this one and a line here.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
@@ -12,14 +12,17 @@ import { detectNaming } from "./naming.js";
 import { qwen2 } from "./qwen2.js";
 import { qwen3 } from "./qwen3.js";
 
-/** For files that do not name themselves, the first whose tensors match wins: the most particular first. */
+/**
+ * All supported families. For files that do not name their architecture, the first match wins: the most specific first.
+ */
 export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [gemma3, gemma2, glm4, qwen3, qwen2, llama];
 
-export interface DetectedModel {
+interface DetectedModel {
   readonly descriptor: ArchitectureDescriptor;
   readonly source: ModelSource;
 }
 
+/** Detects a file's family by its name, the prefix of its keys or its tensors; throws if it is not supported. */
 export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex): DetectedModel {
   requireLanguageModel(metadata);
   const fileName = detectNaming(tensors);
@@ -36,7 +39,7 @@ export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex)
     const found = stated === undefined ? "no general.architecture and no tensors of a known family" : `"${stated}"`;
     throw new ModelError(
       "MODEL_ARCHITECTURE",
-      `[architecture] expected one of ${supported.join(", ")}, found ${found}; take a model of one of these families`,
+      `[architecture] expected one of ${supported.join(", ")}, found ${found}; use a model of one of these families`,
       { details: { stated, supported } },
     );
   }

@@ -5,6 +5,7 @@
 import type { RopeTable } from "../graph/program.js";
 import type { RopeScaling, RopeSpec } from "./layer.js";
 
+/** Computes the rope table of a layer specification, with the scaling for longer contexts. */
 export function ropeTable({ base, rotaryWidth, scaling }: RopeSpec): RopeTable {
   const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
   // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.

@@ -5,17 +5,17 @@ import type { HyperParameterReader } from "./hyper-parameter-reader.js";
 const PATTERN = "attention.sliding_window_pattern";
 const MAX_PERIOD = 4096;
 
-export interface WindowPattern {
+interface WindowPattern {
   readonly layers: number;
-  /** The family's own period, if the file states none. */
+  /** The family's default period, if the file states none. */
   readonly period: number;
-  /** Whether a list in the file counts; for most families that have a period, converters write lists that say the same. */
+  /** Whether a list in the file is used; for most families with a period, converters write equivalent lists. */
   readonly list: boolean;
 }
 
 /**
  * True for layers with a window. With a period p, the last of every p layers has none; 1 means no windows at all and 0
- * windows everywhere.
+ * windows on every layer.
  */
 export function windowLayers(
   reader: HyperParameterReader,

@@ -1,10 +1,10 @@
-// Which copies of blocks a KV cache takes, and when: a copy has the cache to itself, steps share it, and all of them come
-// in the order of asking, so that a step under way ends before what it wrote is copied or overwritten.
+// The order of steps and block copies on one KV cache: a copy has exclusive access, steps share it, and all run in the
+// order of their requests, so that a running step ends before its blocks are copied or overwritten.
 
 import { BackendError } from "../errors.js";
 import type { KvCacheOptions } from "./contract.js";
 
-/** The pairs as a copy of the caller's own array, or BACKEND_STEP. */
+/** A copy of the pairs after checking them; throws BACKEND_STEP. */
 export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
   if (!(pairs instanceof Int32Array)) refuse("pairs", "an Int32Array", typeof pairs);
   const own = Int32Array.from(pairs);
@@ -13,11 +13,11 @@ export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
   for (const [index, block] of own.entries()) {
     if (block < 0 || block >= blocks) refuse(`pairs[${index}]`, `a block below ${blocks}`, String(block));
     if (index % 2 === 0) continue;
-    if (targets.has(block)) refuse(`pairs[${index}]`, "blocks that are a target once", `${block} again`);
+    if (targets.has(block)) refuse(`pairs[${index}]`, "each target block only once", `${block} again`);
     targets.add(block);
   }
   for (let index = 0; index < own.length; index += 2) {
-    if (targets.has(own[index])) refuse(`pairs[${index}]`, "a block that is no target", String(own[index]));
+    if (targets.has(own[index])) refuse(`pairs[${index}]`, "a block that is not a target", String(own[index]));
   }
   return own;
 }
@@ -46,15 +46,15 @@ interface WaitingStep {
 }
 type Work = () => void;
 
-/** The order of steps and copies over one cache. If nothing is running, nothing waits. */
+/** Orders the steps and copies of one cache. If nothing is running, nothing waits. */
 export class CacheOrder {
   #steps = 0;
-  /** In the order of asking; the first of them is work that waits for steps. */
+  /** In the order of request; the first is a copy that waits for steps. */
   readonly #waiting: (WaitingStep | Work)[] = [];
-  /** The failure of a copy that had to wait: its caller has returned, and later steps would read a wrong cache. */
+  /** The failure of a copy that had to wait: its caller has returned, and later steps would read wrong data. */
   #failure: { readonly error: unknown } | undefined;
 
-  /** Enters a step; undefined if it may begin at once. `leave` follows in any case, also after a refusal. */
+  /** Enters a step; undefined if it may start at once. Call `leave` in any case, even after a rejection. */
   enter(): Promise<void> | undefined {
     if (this.#waiting.length > 0) return new Promise((begin, fail) => this.#waiting.push({ begin, fail }));
     this.#steps++;
@@ -79,7 +79,7 @@ export class CacheOrder {
     else this.#waiting.push(work);
   }
 
-  /** Begins the first in the queue; false if it has to wait for steps. */
+  /** Starts the first in the queue; false if it has to wait for steps. */
   #advance(first: WaitingStep | Work): boolean {
     if (typeof first === "function") {
       if (this.#steps > 0) return false;

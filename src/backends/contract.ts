@@ -1,5 +1,5 @@
-// What a backend is: it takes tensors in, compiles a Program once, and runs steps of it over a paged KV cache.
-// The step is the one contract between plans and serving. Everything here is checked before a backend sees it
+// The backend contract: a backend uploads tensors, compiles a Program once, and runs steps of it over a paged KV cache.
+// The step is the only contract between plans and serving. Everything here is checked before a backend sees it
 // (plan/step-check.ts), and a native backend checks again in its bindings.
 
 import type { StepSize } from "../graph/memory-plan.js";
@@ -9,39 +9,43 @@ import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
 
-/** Part of a mapped file. The mapping lives as long as the loader; its address is refused once it does not. */
+/** A range of a mapped file. The mapping lives as long as the loader; reading its address afterwards throws. */
 export interface MappedLocation {
   readonly mapping: { readonly address: bigint; readonly sizeBytes: number };
   readonly byteOffset: number;
 }
 
-/** Where an upload gets its bytes; the backend chooses how they travel. */
+/** Where an upload gets its bytes; the backend chooses how to transfer them. */
 export interface TensorSource {
   readonly descriptor: TensorDescriptor;
-  /** Fills `target` with the tensor's bytes from `byteOffset` on; fails when the file has shrunk. */
+  /** Fills `target` with the tensor's bytes from `byteOffset` on; fails if the file has shrunk. */
   read(target: Uint8Array, byteOffset: number): Promise<void>;
-  /** Where the bytes are in the file's mapping, for code that computes straight from it; undefined if the file is not mapped. */
+  /**
+   * Location of the bytes in the file's mapping, for code that computes from it directly; undefined if the file is not
+   * mapped.
+   */
   mappedLocation(): MappedLocation | undefined;
 }
 
 /** How keys and values are stored: exact (f32), in half the memory (f16), or in about a quarter (q8_0). */
 export type KvCacheType = "f32" | "f16" | "q8_0";
 
+/** Shape, size and type of a KV cache. */
 export interface KvCacheOptions extends KvShape {
   readonly blocks: number;
   readonly blockTokens: number;
   readonly type: KvCacheType;
 }
 
-/** A step that is under way keeps what it needs of a cache that is disposed meanwhile. */
+/** A paged KV cache in a backend's memory. A running step keeps what it needs of a cache that is disposed meanwhile. */
 export interface KvCache extends Disposable {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
   readonly disposed: boolean;
   /**
-   * Copies whole blocks, keys and values of all layers: from, to, from, to … Steps that were launched before end first,
-   * and those that are launched later find it done. No block is a target twice, or a source as well; the array is free
-   * to change once this returns.
+   * Copies whole blocks, keys and values of all layers: from, to, from, to … Steps launched earlier finish first, and
+   * steps launched later see the copies. A block is a target at most once and never also a source; the array may be
+   * changed once this returns.
    */
   copyBlocks(pairs: Int32Array): void;
   /**
@@ -52,20 +56,21 @@ export interface KvCache extends Disposable {
   copyFrom(source: KvCache, blocks: number): void;
 }
 
-/** What one output row of a step is to hold. */
+/** What one output row of a step should contain. */
 export type OutputWant =
   | { readonly kind: "candidates"; readonly count: number }
   | { readonly kind: "logits" }
   | { readonly kind: "hidden" };
 
-/** Added to the logits before candidates are chosen; −Infinity bans a token. */
+/** Values added to the logits before candidates are chosen; −Infinity bans a token. */
 export interface SparseBias {
   readonly ids: Int32Array;
   readonly values: Float32Array;
 }
 
+/** A token whose output is requested, and in which form. */
 export interface OutputRequest {
-  /** Index of the token, among all tokens of the step, whose output is wanted. */
+  /** Index of the token among all tokens of the step. */
   readonly row: number;
   readonly want: OutputWant;
   readonly bias?: SparseBias;
@@ -73,23 +78,24 @@ export interface OutputRequest {
   readonly allowMask?: Uint32Array;
 }
 
-/** One step. Its arrays belong to the backend until the step has settled and must not change before. */
+/** The input of one step. Its arrays belong to the backend until the step has settled and must not change before. */
 export interface StepInput {
   /** Tokens of all sequences, one after the other. */
   readonly tokens: Int32Array;
-  /** Position of each token in its own sequence, counted from 0 and rising by one. */
+  /** Position of each token in its own sequence, from 0 and increasing by one. */
   readonly positions: Int32Array;
-  /** Where each sequence starts in `tokens`; one entry more than there are sequences. */
+  /** Start of each sequence in `tokens`, with one more entry for the end. */
   readonly sequenceOffsets: Int32Array;
   /**
-   * For each sequence, the cache blocks of its positions, in order. Sequences may share blocks that this step only
-   * reads; a block that it writes stands in one place of one table.
+   * The cache blocks of each sequence's positions, in order. Sequences may share blocks that this step only reads; a
+   * block that it writes occurs once, in one table.
    */
   readonly blockTables: readonly Int32Array[];
-  /** Rising rows. */
+  /** In ascending order of their rows. */
   readonly outputs: readonly OutputRequest[];
 }
 
+/** The result of one output request. */
 export type OutputRow =
   | {
       readonly kind: "candidates";
@@ -115,36 +121,43 @@ export interface ProgramLimits {
   readonly ignoreMemoryCheck?: boolean;
 }
 
+/** Options of one run of a program. */
 export interface RunOptions {
   /** Ends the run early, between two layers or before a load, with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** A kind of step, by what decides which kernels, BLAS plans and graphs it needs. */
+/** A class of steps, described by what determines its kernels, BLAS plans and graphs. */
 export interface StepShape {
-  /** Decoding sequences: one token each, with an output. */
+  /** Number of decoding sequences: one token each, with an output. */
   readonly decoding: number;
-  /** Prefill tokens of one more sequence, from its first on, with an output for the last; 0: no such sequence. */
+  /** Prefill tokens of one further sequence, from its first on, with an output for the last; 0 for none. */
   readonly prompt: number;
-  /** Positions that the longest of the decoding sequences has after the step. */
+  /** Number of positions of the longest decoding sequence after the step. */
   readonly longest: number;
 }
 
+/** A step that a warm-up prepares. */
 export interface WarmUpStep extends StepShape {
   /** Whether a step of this shape is run once it is prepared, or only its BLAS matmuls (`rehearse`). */
   readonly runs: boolean;
-  /** Its first run takes some milliseconds longer than later ones, once it is prepared, so that readiness does not depend on it. */
+  /**
+   * Whether its first run, once prepared, takes only some milliseconds longer than later ones, so that readiness does
+   * not depend on it.
+   */
   readonly deferred: boolean;
 }
 
+/** A program compiled for a device; runs steps. */
 export interface CompiledProgram extends Disposable {
-  /** Device memory that a step of this size takes besides weights and cache. */
+  /** Device memory of a step of this size besides weights and cache. */
   scratchBytes(size: StepSize): number;
-  /** Prepares what the prefill of `tokens` tokens needs beside weights, for callers that know their prompt. */
+  /** Prepares everything but weights for the prefill of `tokens` tokens, for callers that know their prompt. */
   prepare?(tokens: number): void;
   /**
-   * Steps to warm up, the likeliest first, for batches of up to this many sequences: those whose first run takes longer than
-   * later ones. After all of them have run, no step waits for a kernel, a BLAS plan or a graph. Absent if no step does.
+   * Steps to warm up for batches of up to `sequences` sequences, the likeliest first: those whose first run takes
+   * longer than later ones. After all of them have run, no step waits for a kernel, a BLAS plan or a graph. Absent if
+   * no step ever does.
    */
   warmUpSteps?(sequences: number): readonly WarmUpStep[];
   /**
@@ -152,7 +165,7 @@ export interface CompiledProgram extends Disposable {
    * failures are reported by the step that needs it.
    */
   prepareWarmUp?(shape: StepShape): Promise<void>;
-  /** Between two steps: has the BLAS library choose algorithms for steps of this shape and load them. Never rejects. */
+  /** Between two steps: lets the BLAS library choose and load algorithms for steps of this shape. Never rejects. */
   rehearse?(shape: StepShape): Promise<void>;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
@@ -161,46 +174,52 @@ export interface CompiledProgram extends Disposable {
   run(step: StepInput, kvCache: KvCache | undefined, options?: RunOptions): Promise<readonly OutputRow[]>;
 }
 
+/** Total and available bytes of a backend's device. */
 export interface BackendMemory {
   readonly totalBytes: number;
   readonly availableBytes: number;
 }
 
+/** How a backend computes, for people and for reports. */
 export interface BackendDescription {
   readonly name: string;
   /** One human-readable line: what computes, and how. */
   readonly summary: string;
-  /** The instruction set or device architecture that its kernels were made for. */
+  /** Instruction set or device architecture of its kernels. */
   readonly isa?: string;
-  /** CPU threads that compute. */
+  /** Number of CPU threads that compute. */
   readonly threads?: number;
 }
 
-/** True, or a human-readable reason why not. */
+/** True, or a human-readable reason why something is not supported. */
 export type Support = true | { readonly reason: string };
 
+/** What computes a program: a device with its memory and kernels. */
 export interface Backend extends AsyncDisposable {
   readonly description: BackendDescription;
-  /** The KV cache type that is used if the options name none. */
+  /** The KV cache type if the options name none. */
   readonly defaultKvCacheType: KvCacheType;
-  /** The most tokens of one step; longer prompts are split into prefill chunks. */
+  /** Maximum tokens of one step; longer prompts are split into prefill chunks. */
   readonly maxStepTokens: number;
-  /** The prefill chunk size to prefer, if smaller ones than `maxStepTokens` are as fast and take less memory. */
+  /** Preferred prefill chunk size, if smaller chunks than `maxStepTokens` are as fast and take less memory. */
   readonly chunkTokens?: number;
-  /** The most output rows one step may ask for. */
+  /** Maximum output rows of one step. */
   readonly maxStepOutputs: number;
   /**
-   * Resolves when the device can be used, and rejects if it cannot. Until then plans can be built, and other calls block.
-   * Absent if a backend is ready from the start.
+   * Resolves when the device can be used, and rejects if it cannot. Until then plans can be built, and other calls
+   * block. Absent if a backend is ready from the start.
    */
   ready?(): Promise<void>;
   memory(): BackendMemory;
-  /** Whether the backend can compute an operation with these weights; asked when a plan is built, not during a request. */
+  /**
+   * Whether the backend can compute an operation with these weights; checked when a plan is built, not during a
+   * request.
+   */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
-  /** Device bytes that `upload` of this tensor would take; `mapped` tells whether its file is. */
+  /** Device bytes that `upload` of this tensor would take, depending on whether its file is mapped. */
   residentBytes(descriptor: TensorDescriptor, mapped: boolean): number;
   upload(source: TensorSource): Promise<DeviceTensor>;
-  /** Asked when a plan is built: whether `createKvCache` could make such a cache, memory aside. */
+  /** Whether `createKvCache` supports these options, memory aside; checked when a plan is built. */
   supportsKvCache(options: KvCacheOptions): Support;
   kvCacheBytes(options: KvCacheOptions): number;
   createKvCache(options: KvCacheOptions): KvCache;
@@ -208,13 +227,17 @@ export interface Backend extends AsyncDisposable {
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram;
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
-  /** Human-readable notes on what the device computed wrongly and is not used for any more; empty if there is none. */
+  /**
+   * Human-readable notes on accelerations that were disabled because their results were wrong; empty if there are none.
+   */
   notices?(): readonly string[];
   /** Times of the backend's start, for benchmarks; undefined before the first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }
 
-/** Times from a backend's start to its first results; the parts overlap. Starts count from that of the process. */
+/**
+ * Times from a backend's start to its first results, which overlap. Start times count from the start of the process.
+ */
 export interface BackendLoadTimings {
   readonly driverStartMs: number;
   /** Until the device could be used. */
@@ -223,17 +246,17 @@ export interface BackendLoadTimings {
   /** Until the kernels of the first step were ready. */
   readonly kernelsMs: number;
   readonly weightsStartMs: number;
-  /** From the first tensor asked for until the last one so far was there. */
+  /** From the first requested tensor until the last one so far had arrived. */
   readonly weightsMs: number;
   readonly firstStepStartMs: number;
   readonly firstStepMs: number;
 }
 
-/** What the caller may choose about a backend; each backend refuses what it cannot honour. */
+/** Options that apply to all backends; each backend refuses those that it does not support. */
 export interface BackendOptions {
-  /** The most threads to use. */
+  /** Maximum number of CPU threads. */
   readonly threads?: number;
   readonly device?: string | number;
-  /** Each row's result depends on that row and its own sequence alone, bit for bit; slower prefill. */
+  /** Bit-exact results: each row depends only on itself and its own sequence; slower prefill. */
   readonly deterministic?: boolean;
 }

@@ -1,4 +1,4 @@
-// Memory and KV limits that the backends which compute in the host's memory share.
+// Memory and KV cache limits of backends that compute in host memory.
 
 import { freemem, totalmem } from "node:os";
 import { kvLayers } from "../graph/program.js";
@@ -6,14 +6,14 @@ import type { BackendMemory, KvCacheOptions, Support } from "./contract.js";
 
 const Q8_BLOCK = 32;
 
-/** Free memory of the machine, and no more than what a container's limit leaves to this process. */
+/** Free memory of the machine, within the limit of a container. */
 export function hostMemory(): BackendMemory {
   const limit = process.constrainedMemory?.() ?? 0;
   const totalBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
   return { totalBytes, availableBytes: Math.max(0, Math.min(freemem(), totalBytes - process.memoryUsage.rss())) };
 }
 
-/** Whether the reference backend can keep such a cache; its layers may differ. */
+/** Whether the reference backend supports a cache with these options; its layers may differ. */
 export function supportsHostKvCache(options: KvCacheOptions): Support {
   if (options.type !== "q8_0") return true;
   const uneven = kvLayers(options).find(
@@ -24,7 +24,7 @@ export function supportsHostKvCache(options: KvCacheOptions): Support {
   return { reason: `q8_0 needs head widths in multiples of ${Q8_BLOCK}, and these are ${keyWidth} and ${valueWidth}` };
 }
 
-/** For backends whose caches have one shape in all layers. */
+/** Whether all layers have the same KV shape, for backends that require it. */
 export function supportsUniformKvCache({ byLayer }: KvCacheOptions): Support {
   return byLayer === undefined
     ? true

@@ -30,7 +30,7 @@ describe("a model that does not fit", () => {
     expect(messageOf(MODEL)).toBe(
       "[cuda device 0] 6.19 GB are needed (weights 4.92 GB, KV cache of f16 for 8192 tokens 1.07 GB, scratch 200.0 MB) and 6.00 GB are free; " +
         'a context of 6688 tokens would fit (`contextTokens: 6688`), or all 8192 with keys and values in q8_0 (`kvCacheType: "q8_0"`)' +
-        "; `ignoreMemoryCheck` tries it all the same",
+        "; `ignoreMemoryCheck` tries it anyway",
     );
     expect(adviceFor(MODEL)).toEqual({ fittingTokens: 6688, fittingKvCacheType: "q8_0" });
   });
@@ -55,7 +55,7 @@ describe("a model that does not fit", () => {
     });
     expect(adviceFor({ ...MODEL, availableBytes: 3e9 })).toEqual({});
     expect(messageOf({ ...MODEL, availableBytes: 3e9 })).toMatch(
-      /; no usual quantisation of this model would fit with this context: take a smaller model or another device; `ignoreMemoryCheck`/,
+      /; no usual quantisation of this model would fit with this context: use a smaller model or another device; `ignoreMemoryCheck`/,
     );
   });
 

@@ -5,16 +5,17 @@ import { BackendError } from "../errors.js";
 import { optionText } from "../options.js";
 import type { KvCacheType } from "./contract.js";
 
+/** The sizes that determine whether a model fits. */
 export interface MemoryQuestion {
-  /** For messages: `hip device 0`. */
+  /** Prefix of messages: `hip device 0`. */
   readonly place: string;
-  /** What the parts below may take together. */
+  /** Bytes available for weights, scratch and KV cache together. */
   readonly availableBytes: number;
   /** Bytes of weights that are not loaded yet. */
   readonly weightBytes: number;
   readonly weightElements: number;
   readonly scratchBytes: number;
-  /** Positions that are wanted. */
+  /** Requested number of positions. */
   readonly tokens: number;
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
@@ -38,7 +39,7 @@ export interface MemoryAdvice {
 /** Largest first. */
 const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
-/** Bits for each weight of whole files: mixtures keep some tensors in larger types, and scales are counted. */
+/** Bits per weight of whole files, including scales and tensors that mixtures keep in larger types. */
 const WEIGHT_TYPES = [
   { name: "F16", bits: 16 },
   { name: "Q8_0", bits: 8.5 },
@@ -49,15 +50,17 @@ const WEIGHT_TYPES = [
   { name: "Q2_K", bits: 3.2 },
 ] as const;
 
+/** Bytes of weights, scratch and KV cache together. */
 export function neededBytes({ weightBytes, scratchBytes, tokens, kvCacheType, kvCacheBytes }: MemoryQuestion): number {
   return weightBytes + scratchBytes + kvCacheBytes(tokens, kvCacheType);
 }
 
+/** Throws BACKEND_MEMORY if the model does not fit. */
 export function refuseUnfit(question: MemoryQuestion): void {
   if (neededBytes(question) > question.availableBytes) throw unfitError(question);
 }
 
-/** The error for a model that does not fit, with what would. */
+/** The error for a model that does not fit, with settings that would. */
 export function unfitError(question: MemoryQuestion): BackendError {
   const { place, availableBytes, weightBytes, scratchBytes, tokens, kvCacheType } = question;
   const kvBytes = question.kvCacheBytes(tokens, kvCacheType);
@@ -66,7 +69,7 @@ export function unfitError(question: MemoryQuestion): BackendError {
   return new BackendError(
     "BACKEND_MEMORY",
     `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
-      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it all the same`,
+      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it anyway`,
     {
       details: {
         neededBytes: needed,
@@ -82,6 +85,7 @@ export function unfitError(question: MemoryQuestion): BackendError {
   );
 }
 
+/** Finds settings with which the model would fit. */
 export function adviceFor(question: MemoryQuestion): MemoryAdvice {
   const fittingTokens = fittingContext(question);
   if (fittingTokens > 0) {
@@ -100,7 +104,7 @@ export function adviceFor(question: MemoryQuestion): MemoryAdvice {
     : { fittingWeightType: smaller.name, fittingWeightBytes: estimatedBytes(question, smaller.bits) };
 }
 
-/** Whole blocks of positions that fit beside weights and scratch, and no more than are wanted. */
+/** Number of positions, in whole blocks, that fit beside weights and scratch, at most the requested number. */
 function fittingContext({
   availableBytes,
   weightBytes,
@@ -148,7 +152,7 @@ function adviceText(
   }
   return weightBytes === 0
     ? "not even the shortest context would fit"
-    : "no usual quantisation of this model would fit with this context: take a smaller model or another device";
+    : "no usual quantisation of this model would fit with this context: use a smaller model or another device";
 }
 
 function bytesText(bytes: number): string {

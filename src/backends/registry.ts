@@ -14,7 +14,7 @@ interface RegisteredBackend {
   readonly load: () => Promise<BackendEntry>;
 }
 
-/** Best first: `auto` takes the first that can run here. */
+/** Best first: `auto` chooses the first that can run on this machine. */
 const BACKENDS: readonly RegisteredBackend[] = [
   {
     name: "hip",
@@ -38,11 +38,11 @@ const BACKENDS: readonly RegisteredBackend[] = [
   },
 ];
 
-/** Takes the best backend that can run on this machine. */
+/** Chooses the best backend that can run on this machine. */
 export const AUTO_BACKEND = "auto";
 const MAX_THREADS = 1024;
 
-/** The names that `backend` takes beside `auto`, best first. */
+/** The names that the option `backend` accepts besides `auto`, best first. */
 export function backendNames(): readonly string[] {
   return BACKENDS.map(({ name }) => name);
 }
@@ -51,14 +51,14 @@ export function backendNames(): readonly string[] {
 export interface BackendReport {
   readonly name: string;
   readonly summary: string;
-  /** Absent if it can run. */
+  /** Absent if the backend can run. */
   readonly unavailable?: UnavailableReason;
-  /** Present if `auto` takes this backend for usable and then fails with the same error as asking for it by name. */
+  /** Present if `auto` would choose this backend and fail with the same error as requesting it by name. */
   readonly stopsAuto?: true;
   readonly diagnostics?: BackendDiagnostics;
 }
 
-/** Every backend with whether it can run here, best first. */
+/** Reports every backend and whether it can run on this machine, best first. */
 export function detectBackends(): Promise<readonly BackendReport[]> {
   return Promise.all(
     BACKENDS.map(async ({ name, summary, load }) => {
@@ -82,7 +82,7 @@ function reasonOf(error: unknown): UnavailableReason {
   return { reason: String(error), remedy: "correct the setting" };
 }
 
-/** Every GPU driver with its devices, usable or not, for `rocmforge devices`. */
+/** Reports every GPU driver with its devices, usable or not, for `rocmforge devices`. */
 export async function detectDevices() {
   return await (await import("./gpu/entry.js")).detectDrivers();
 }
@@ -103,8 +103,8 @@ export async function createBackend(name: string, options: BackendOptions = {}):
 }
 
 /**
- * Begins to start the driver that a backend of this name needs, on a thread of its own; resolves when the start is under
- * way. For `auto` it is the first driver that this machine has.
+ * Starts the driver that a backend of this name needs, in the background; resolves when the start is under way. For
+ * `auto` it is the first driver of this machine.
  */
 export async function startDriver(name: string): Promise<void> {
   for (const backend of BACKENDS) {
@@ -126,7 +126,7 @@ export async function startBackend(name: string, options: BackendOptions = {}): 
   return opened;
 }
 
-/** Warns about a backend that should work and does not: it would be many times faster than the next one. */
+/** Warns about a backend that should work and does not, because it would be many times faster than the next one. */
 async function startBest(options: BackendOptions): Promise<Backend> {
   for (const { name, load } of BACKENDS) {
     const entry = await load();
@@ -140,7 +140,7 @@ async function startBest(options: BackendOptions): Promise<Backend> {
   throw new TypeError("the reference backend runs everywhere");
 }
 
-/** With `auto`, a number of threads is meant for the case that the CPU computes. */
+/** With `auto`, a number of threads applies only if the CPU computes. */
 function withoutThreads({ threads, ...rest }: BackendOptions): BackendOptions {
   optionalCount("backend", "threads", threads, 1, MAX_THREADS);
   return rest;

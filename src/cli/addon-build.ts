@@ -28,7 +28,7 @@ export function buildAddon(): Promise<{ readonly reason: string } | undefined> {
       resolve({ reason: `npm could not be started (${error.message}); install npm, or put it on the PATH` }),
     );
     child.on("close", (status) =>
-      resolve(status === 0 ? undefined : { reason: "the native addon could not be built; what went wrong is above" }),
+      resolve(status === 0 ? undefined : { reason: "the native addon could not be built; the errors are above" }),
     );
   });
 }

@@ -12,7 +12,7 @@ export interface CommandContext {
 }
 
 /** An example for the help text. */
-export interface Example {
+interface Example {
   readonly line: string;
   readonly what: string;
 }
@@ -28,7 +28,7 @@ interface CommandWords {
 }
 
 /** A command with the types of its option table. */
-export interface CommandDefinition<Table extends OptionTable> extends CommandWords {
+interface CommandDefinition<Table extends OptionTable> extends CommandWords {
   readonly options: Table;
   /** Runs the command; returns the exit status. */
   run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;

@@ -46,7 +46,7 @@ export function formatShare(share: number): string {
 }
 
 /** The alignment of a column. */
-export type Alignment = "left" | "right";
+type Alignment = "left" | "right";
 
 /** Rows in columns, two spaces apart; the last column is not padded. */
 export function formatTable(

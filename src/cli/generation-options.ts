@@ -1,4 +1,4 @@
-// The options that limit what a model writes, for the commands that print text.
+// The options that limit what a model generates, for the commands that print text.
 
 import type { OptionTable } from "./option-table.js";
 

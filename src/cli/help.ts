@@ -54,7 +54,7 @@ export function shortHelp(commands: readonly Command[], width = terminalWidth(pr
   const lines = [
     "usage: rocmforge COMMAND [options]",
     `commands: ${names}`,
-    `"rocmforge help" shows more, "rocmforge generate -p TEXT" writes a story.`,
+    `"rocmforge help" shows more, "rocmforge generate -p TEXT" continues a text.`,
   ];
   return lines.map((line) => `${wrapText(line, width)}\n`).join("");
 }

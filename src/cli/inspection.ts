@@ -14,7 +14,7 @@ import { roleOf } from "./tensor-role.js";
 const MAX_SHOWN_ELEMENTS = 16;
 
 /** A metadata value in JSON. */
-export type ShownScalar = string | number | boolean;
+type ShownScalar = string | number | boolean;
 /** A metadata value in JSON; a long array is only its type and length. */
 export type ShownValue =
   | ShownScalar
@@ -22,7 +22,7 @@ export type ShownValue =
   | { readonly elementType: string; readonly length: number };
 
 /** A token with a role, such as BOS. */
-export interface SpecialToken {
+interface SpecialToken {
   readonly role: string;
   readonly id: number;
   /** The token's text as stored; undefined if the id is outside the vocabulary. */
@@ -30,7 +30,7 @@ export interface SpecialToken {
 }
 
 /** What a file says about its tokenizer. */
-export interface TokenizerInspection {
+interface TokenizerInspection {
   readonly model: string | undefined;
   readonly preTokenizer: string | undefined;
   readonly vocabularySize: number;
@@ -75,7 +75,7 @@ export interface Inspection {
 }
 
 /** An inspection, and the error that loading the model would throw. */
-export interface InspectionResult {
+interface InspectionResult {
   readonly inspection: Inspection;
   /** The error with which loading a model or a tokenizer from this file would be refused. */
   readonly failure: RocmForgeError | undefined;

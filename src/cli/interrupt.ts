@@ -11,7 +11,7 @@ const SIGNAL_STATUS_BASE = 128;
 const FORWARDED_SIGNAL_MS = 300;
 
 /** How repeated signals are treated. */
-export interface InterruptOptions {
+interface InterruptOptions {
   /**
    * Waits for the work to end whatever further signals come: npm forwards signals that the terminal has already sent.
    */

@@ -15,7 +15,7 @@ try {
   const reason = error instanceof Error ? error.message : String(error);
   const advice = /^(?:EMFILE|ENFILE)\b/.test(reason)
     ? "raise the limit of open files (`ulimit -n 4096`)"
-    : "install the package anew";
+    : "reinstall the package";
   process.stderr.write(`rocmforge: the program could not be loaded: ${reason}; ${advice}\n`);
   process.exitCode = 1;
 }

@@ -6,7 +6,7 @@ import type { Program } from "../graph/program.js";
 import { wordsOf } from "./format.js";
 
 /** An operation with names in place of ids. */
-export type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
+type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
 
 /** Replaces an operation's ids by names. */
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {

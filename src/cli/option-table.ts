@@ -10,19 +10,19 @@ import { type NumberRange, parseNumber } from "./number-value.js";
 interface OptionBase {
   readonly short?: string;
   readonly description: string;
-  /** The heading under which the help lists it; without one, the command's own options. */
+  /** Heading in the help text; without one, the option is listed with the command's own. */
   readonly section?: string;
   /** The value if the option is not given, for the help text. */
   readonly fallback?: string | number;
 }
 
 /** An option without a value. */
-export interface FlagOption extends OptionBase {
+interface FlagOption extends OptionBase {
   readonly kind: "flag";
 }
 
 /** An option whose value is text. */
-export interface TextOption extends OptionBase {
+interface TextOption extends OptionBase {
   /** A path may begin with ~; a list option may be repeated. */
   readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
@@ -55,7 +55,7 @@ type ValueOf<Spec extends OptionSpec> = Spec["kind"] extends "flag"
 export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
 /** The values and positional arguments of a command line. */
-export interface ParsedArguments<Table extends OptionTable> {
+interface ParsedArguments<Table extends OptionTable> {
   readonly values: OptionValues<Table>;
   readonly positionals: readonly string[];
 }

@@ -11,7 +11,7 @@ const PLAIN_REPEAT_MS = 10_000;
 const ERASE_LINE = "\r\u001b[K";
 
 /** The stream that progress is written to. */
-export interface ProgressStream {
+interface ProgressStream {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }

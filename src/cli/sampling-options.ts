@@ -83,7 +83,7 @@ export const SAMPLING_OPTIONS = {
 } as const satisfies OptionTable;
 
 /** The values of `SAMPLING_OPTIONS`. */
-export type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
+type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 
 /** The options that were given, checked; the others are left out. */
 export function samplerOptions(command: string, values: SamplingValues): Partial<Omit<SamplerOptions, "dryBreakers">> {

@@ -11,8 +11,8 @@ const ROLES: readonly (readonly [role: string, pattern: RegExp])[] = [
   ["output", /(?:^|\.)(?:output|lm_head|classifier)\b|^cls\b/],
 ];
 
-/** The role of a tensor whose name says nothing. */
-export const OTHER_ROLE = "other";
+/** The role of a tensor whose name matches no pattern. */
+const OTHER_ROLE = "other";
 
 /** The role of a tensor by its name. */
 export function roleOf(tensorName: string): string {

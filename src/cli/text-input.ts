@@ -7,9 +7,9 @@ import { limitReached, systemFailure, systemFailureText } from "../system-failur
 import { formatBytes } from "./format.js";
 
 /** The longest text: it is held in memory with its tokens, and a JavaScript string ends at 2^29 characters. */
-export const MAX_TEXT_BYTES = 256 * 1024 * 1024;
+const MAX_TEXT_BYTES = 256 * 1024 * 1024;
 /** The path that means stdin. */
-export const STDIN_NAME = "-";
+const STDIN_NAME = "-";
 
 /** Reads a whole text from a file or stdin. */
 export async function readText(path: string): Promise<string> {

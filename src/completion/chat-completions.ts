@@ -9,8 +9,8 @@ import { type CompletionLimits, NO_COMPLETION_LIMITS } from "./limits.js";
 import type { ChatRenderService, GrammarService } from "./services.js";
 import { Tokenization } from "./tokenization.js";
 
-/** What chats are made with. The services stay their owner's to dispose. */
-export interface ChatCompletionsOptions {
+/** The services that chats use, which their owner disposes. */
+interface ChatCompletionsOptions {
   readonly renderer: ChatRenderService;
   readonly grammars: GrammarService;
   readonly tokenization?: Tokenization;
@@ -30,7 +30,7 @@ export class ChatCompletions implements AsyncDisposable {
     this.#services = { renderer, grammars, tokenization, limits, observer };
   }
 
-  /** A chat that starts when its events or its result are first asked for. */
+  /** A chat that starts when its events or its result are first requested. */
   start(model: CompletionModel, request: ChatRequest, options: ChatStreamOptions = {}): ChatStream {
     return new ChatStream(this.#services, model, request, options);
   }

@@ -48,7 +48,7 @@ export interface ChatChoice extends ChatEnding {
 }
 
 /** Token counts of a request. */
-export interface ChatUsage {
+interface ChatUsage {
   readonly promptTokens: number;
   /** Prompt tokens taken from the prefix cache. */
   readonly cachedTokens: number;
@@ -58,7 +58,7 @@ export interface ChatUsage {
   readonly reasoningTokens: number;
 }
 
-/** What a chat added up to. */
+/** The complete result of a chat. */
 export interface ChatResult {
   readonly choices: readonly ChatChoice[];
   readonly usage: ChatUsage;

@@ -1,6 +1,6 @@
 // One chat from request to result: rendered, constrained by a grammar, completed on the engine, and parsed into events.
-// Invariants: nothing is done before the first event or the result is asked for; leaving the iteration, or disposing the
-// stream, cancels the completion and frees its constraint; the result settles however the chat ends.
+// Invariants: nothing is done before the first event or the result is requested; leaving the iteration, or disposing
+// the stream, cancels the completion and frees its constraint; the result settles however the chat ends.
 
 import { deferred } from "../engine/deferred.js";
 import type { ChatEvent, ChatResult } from "./chat-event.js";
@@ -51,7 +51,7 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
     return this.#run?.cachedTokens ?? 0;
   }
 
-  /** Resolves at the end of the chat; asking for it before iterating runs the chat to its end. */
+  /** Resolves at the end of the chat; reading it before iterating runs the chat to its end. */
   get result(): Promise<ChatResult> {
     if (!this.#isStarted) void this.#drain();
     return this.#result.promise;

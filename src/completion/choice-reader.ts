@@ -9,10 +9,10 @@ import type { ChatStops } from "./chat-request.js";
 import type { ChoiceSummary, CompletionDelta, DeltaPart, TokenLogprob } from "./completion-model.js";
 
 /** The text of a token, control tokens included. */
-export type TokenText = (token: number) => string;
+type TokenText = (token: number) => string;
 
 /** What reading a choice needs. */
-export interface ChoiceReaderOptions {
+interface ChoiceReaderOptions {
   readonly choice: number;
   readonly parser: ChatParser;
   readonly stops: Pick<ChatStops, "requested" | "inText">;

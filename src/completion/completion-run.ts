@@ -11,7 +11,7 @@ const STOPPING_RETRY_AFTER_MS = 5000;
 
 /** How tokens are generated after a prompt. */
 export interface CompletionSettings {
-  /** By default as many as the context has room for. */
+  /** Maximum number of tokens to generate; by default as many as the context has room for. */
   readonly maxTokens?: number | undefined;
   readonly sampling?: Partial<SamplerOptions> | undefined;
   /** Strings that end a choice and are not part of it. */
@@ -24,7 +24,7 @@ export interface CompletionSettings {
 }
 
 /** One prompt to complete. */
-export interface CompletionTask extends CompletionSettings {
+interface CompletionTask extends CompletionSettings {
   readonly prompt: Int32Array;
   /** How many prompts the response has, this one included. */
   readonly prompts: number;
@@ -38,7 +38,7 @@ export interface CompletionTask extends CompletionSettings {
 }
 
 /** Counts what completions do, for metrics. */
-export interface CompletionObserver {
+interface CompletionObserver {
   /** Called once a completion has ended, whether or not its summary is awaited. */
   countCompletion(model: string, summary: CompletionSummary): void;
   /** Called with the time between two tokens of a choice, as the engine generated them. */
@@ -51,7 +51,7 @@ export interface CompletionContext {
   readonly observer?: CompletionObserver | undefined;
 }
 
-/** A completion that has been started. Iterate it once, then ask for its summary. */
+/** A completion that has been started. Iterate it once, then await its summary. */
 export class CompletionRun implements AsyncIterable<CompletionDelta> {
   readonly #completion: ReturnType<CompletionModel["complete"]>;
   readonly #signal: AbortSignal | undefined;

@@ -17,13 +17,13 @@ export function refuseRequest(field: string, expected: string, found: string): n
 }
 
 /** Prompts as text, each in segments, and the request field that they came in. */
-export interface PromptTexts {
+interface PromptTexts {
   readonly texts: readonly (readonly TextSegment[])[];
   readonly field: string;
 }
 
 /** A prompt as tokens, and the request field that it came in. */
-export interface PromptTokens {
+interface PromptTokens {
   readonly tokens: { readonly length: number };
   readonly field: string;
 }

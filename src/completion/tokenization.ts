@@ -16,7 +16,7 @@ const SHORT_CHARACTERS = 1024;
 const MEDIUM_CHARACTERS = 8192;
 
 /** The main thread's time, as the server divides it between requests. */
-export interface MainThread {
+interface MainThread {
   /** Whether short work may be done at once. */
   readonly isFree: boolean;
   /** Does work that cannot be divided, and accounts for its time. */

@@ -1,5 +1,5 @@
-// One listener for each abort signal, however many requests wait for it: a program that gives thousands of requests the
-// same signal gets no warning of a leak, and aborting it costs each of them one call.
+// One listener per abort signal, however many requests wait for it: a program that passes the same signal to thousands
+// of requests gets no warning about a leak, and aborting it costs each request one call.
 
 interface Listening {
   readonly callbacks: Set<() => void>;
@@ -8,7 +8,10 @@ interface Listening {
 
 const listening = new WeakMap<AbortSignal, Listening>();
 
-/** Calls back once when the signal is aborted; the function returned ends that. The signal must not be aborted yet. */
+/**
+ * Calls `callback` once when the signal is aborted; call the returned function to stop listening. The signal must not
+ * be aborted yet.
+ */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   const known = listening.get(signal) ?? listenTo(signal);
   known.callbacks.add(callback);

@@ -32,7 +32,7 @@ export interface ChoiceOwner {
   fail(error: unknown): void;
 }
 
-export interface ChoiceParts {
+interface ChoiceParts {
   readonly index: number;
   readonly sampler: Sampler;
   readonly nextTokens: NextTokens | undefined;
@@ -41,6 +41,7 @@ export interface ChoiceParts {
   readonly host: SequenceHost;
 }
 
+/** One text that a request generates: samples its tokens, applies stop strings and delivers deltas. */
 export class Choice implements StepReader {
   readonly #owner: ChoiceOwner;
   readonly #parts: ChoiceParts;
@@ -48,7 +49,7 @@ export class Choice implements StepReader {
   readonly #stops: StopStrings;
   #nextTokens: NextTokens | undefined;
   #sequence: ScheduledSequence | undefined;
-  /** Sampled tokens that are not text yet, and the rows they came from if log-probabilities are wanted. */
+  /** Sampled tokens that are not decoded yet, and their rows if log-probabilities are requested. */
   #tokens: number[] = [];
   #rows: SampleInput[] = [];
   #text = "";
@@ -94,14 +95,12 @@ export class Choice implements StepReader {
     this.#askForMask(sequence);
   }
 
-  /**
-   * Continues from the prompt that another choice has computed, with a sequence of its own and the row that came of it.
-   */
+  /** Continues from the prompt that another choice has computed, with its own sequence and the prompt's output row. */
   branch(first: Choice, row: OutputRow, atMs: number): void {
     if (first.#sequence === undefined) return;
     const { host } = this.#parts;
     if (this.#isFinished) {
-      // Cancelled during prefill: the reserved slot is given back.
+      // Cancelled during prefill: the reserved slot is released.
       host.release(host.fork(first.#sequence, this));
       return;
     }
@@ -126,7 +125,7 @@ export class Choice implements StepReader {
   }
 
   take(row: OutputRow, atMs: number): void {
-    // Before this choice goes on: the others begin from the present state.
+    // Before this choice continues: the others start from the present state.
     if (this.#sequence !== undefined && this.#sequence.slots > 1) this.#owner.branch(row, atMs);
     if (!this.#isFinished) this.#choose(row, atMs);
   }
@@ -173,13 +172,13 @@ export class Choice implements StepReader {
     this.#owner.fail(error);
   }
 
-  /** Frees everything without telling the reader, who hears of another failure. */
+  /** Frees everything without notifying the reader, which receives another failure. */
   abandon(): void {
     this.#isFinished = true;
     try {
       this.#end("abort");
     } catch {
-      // The first failure is reported; the other choices have to be freed, too.
+      // The first failure is reported; the other choices still have to be freed.
     }
   }
 
@@ -207,7 +206,7 @@ export class Choice implements StepReader {
     if (this.#sequence !== undefined) this.#askForMask(this.#sequence);
   }
 
-  /** A constrained text is checked before it counts as finished; until then its sequence sits out. */
+  /** A constrained text is checked before it counts as finished; until then its sequence skips steps. */
   #finishText(): void {
     if (this.#nextTokens?.checksEnd !== true || this.#sequence === undefined) {
       this.#end("stop");
@@ -243,7 +242,7 @@ export class Choice implements StepReader {
     return last.text;
   }
 
-  /** The sequence sits out steps until its mask is known. */
+  /** The sequence skips steps until its mask is known. */
   #askForMask(sequence: ScheduledSequence): void {
     if (this.#nextTokens === undefined) return;
     sequence.isReady = false;
@@ -256,7 +255,7 @@ export class Choice implements StepReader {
     });
   }
 
-  /** As many candidates as the sampler and the log-probabilities need. */
+  /** Requests as many candidates as the sampler and the log-probabilities need. */
   #want(): OutputWant {
     const want = this.#parts.sampler.want();
     const { topLogprobs = 0 } = this.#owner.request;
@@ -264,7 +263,7 @@ export class Choice implements StepReader {
     return topLogprobs >= this.#parts.vocabularySize ? { kind: "logits" } : { kind: "candidates", count: topLogprobs };
   }
 
-  /** The sampler takes exactly as many candidates as it asked for. */
+  /** The sampler takes exactly as many candidates as it requested. */
   #fitted(input: SampleInput): SampleInput {
     if (input.kind !== "candidates" || (this.#owner.request.topLogprobs ?? 0) === 0) return input;
     const want = this.#parts.sampler.want();
@@ -282,6 +281,6 @@ function decoderOf(tokenizer: TokenTexts, printed: ReadonlySet<number> | undefin
 function sampleable(row: OutputRow): SampleInput {
   const finite = requireFinite(row);
   if (finite.kind === "hidden")
-    throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state where logits were wanted");
+    throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state instead of logits");
   return finite;
 }

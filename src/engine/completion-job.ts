@@ -1,5 +1,5 @@
-// One completion on its way through the engine: its choices, its time limit, its reader and its summary. However it
-// ends (finished, stopped, cancelled, timed out, failed), its blocks are freed and its summary settles.
+// One completion in the engine: its choices, its time limit, its reader and its summary. However it ends (finished,
+// stopped, cancelled, timed out, failed), its blocks are freed and its summary settles.
 
 import type { OutputRow } from "../backends/contract.js";
 import { Sampler } from "../sampler/sampler.js";
@@ -20,18 +20,19 @@ export interface TokenCounts {
   generatedTokens: number;
 }
 
-export interface JobContext {
+interface JobContext {
   readonly host: SequenceHost;
   readonly tokenizer: TokenTexts;
   readonly vocabularySize: number;
   readonly constraintTimeoutMs: number;
   readonly counts: TokenCounts;
-  /** Called once, when a request that ran has ended, with the time it ran. */
+  /** Called once when a request that ran has ended, with its running time. */
   readonly ended: (runningMs: number) => void;
 }
 
 const SEEDS = 2 ** 53;
 
+/** A request that the engine has accepted, with its choices. */
 export class CompletionJob implements WholeCompletion, ChoiceOwner {
   readonly request: ResolvedRequest;
   readonly stream = new DeltaStream();
@@ -54,7 +55,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   #isIterated = false;
   #isEnded = false;
 
-  /** Throws if the request is invalid; nothing has begun then. */
+  /** Throws if the request is invalid; nothing has been started then. */
   constructor(request: ResolvedRequest, context: JobContext) {
     this.request = request;
     this.#context = context;
@@ -71,7 +72,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       return new Choice(this, { index, sampler, nextTokens, tokenizer, vocabularySize, host });
     });
     const { promise, ...settle } = deferred<CompletionSummary>();
-    // A reader who iterates sees the failure there; a summary that is not awaited must not end the process.
+    // A reader that iterates gets the failure there; a summary that is not awaited must not end the process.
     promise.catch(() => {});
     this.summary = promise;
     this.#settle = settle;
@@ -115,7 +116,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<CompletionDelta, undefined> {
-    if (this.#isIterated) throw new TypeError("a completion is iterated once");
+    if (this.#isIterated) throw new TypeError("a completion can be iterated only once");
     this.#isIterated = true;
     return {
       next: () => this.stream.next(),
@@ -197,7 +198,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
     const launchedMs = this.#launchedMs ?? performance.now();
     const firstTokenMs = this.#firstTokenMs ?? performance.now();
     const decodeMs = this.#lastTokenMs - firstTokenMs;
-    // The first token of each choice belongs to the time of the prompt.
+    // The first token of each choice is counted as prompt time.
     const decodedTokens = choices.reduce((total, choice) => total + Math.max(0, choice.generatedTokens - 1), 0);
     return {
       choices,

@@ -1,4 +1,4 @@
-// A request as the engine takes it: every field checked, defaults filled in, and a request that cannot fit refused.
+// A request with every field checked and defaults filled in; requests that cannot fit are refused.
 
 import { ContextError, ServingError } from "../errors.js";
 import { optionalCount, optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue, textList } from "../options.js";
@@ -21,26 +21,27 @@ const REQUEST_FIELDS = [
   "signal",
 ] as const satisfies readonly (keyof CompletionRequest)[];
 
-/** Each one is looked for among all candidates. */
+/** Maximum of `topLogprobs`: each one is searched among all candidates. */
 export const MAX_TOP_LOGPROBS = 20;
-/** Each one is worth hundreds of steps of waiting: more would make no difference. */
+/** Maximum priority: each unit is worth hundreds of steps of waiting, so more would make no difference. */
 export const MAX_PRIORITY = 100;
 /** The longest delay of a timer. */
 export const MAX_DELAY_MS = 2 ** 31 - 1;
-/** Each one is matched against every character. */
+/** Each stop string is matched against every character. */
 const MAX_STOPS = 64;
-/** Text may be held back for as long as it could become a stop string. */
+/** Text is held back for as long as it could become a stop string. */
 const MAX_STOP_CHARACTERS = 65_536;
 
-/** What a request must fit into. */
+/** The limits of an engine that a request has to respect. */
 export interface RequestLimits {
   readonly vocabularySize: number;
-  /** Positions of one sequence; no more than the KV cache may hold. */
+  /** Maximum positions of one sequence; no more than the KV cache may hold. */
   readonly contextTokens: number;
-  /** Sequences that can run at once. */
+  /** Maximum number of sequences in a batch. */
   readonly sequences: number;
 }
 
+/** A checked request with defaults filled in. */
 export interface ResolvedRequest {
   readonly prompt: Int32Array;
   readonly maxTokens: number;
@@ -56,6 +57,7 @@ export interface ResolvedRequest {
   readonly signal: AbortSignal | undefined;
 }
 
+/** Checks a request and fills in defaults; throws an `OptionError` or a `ServingError`. */
 export function resolveRequest(request: CompletionRequest, limits: RequestLimits): ResolvedRequest {
   refuseUnknownKeys("complete", request, REQUEST_FIELDS);
   const { prompt, sampling = {}, stop = [], constraint, printedTokens } = request;
@@ -96,22 +98,23 @@ export function checkPrompt(prompt: Int32Array, { vocabularySize, contextTokens 
     const answer = rest > 0 ? ", one of them for the answer" : "";
     throw new ContextError(
       "CONTEXT_OVERFLOW",
-      `[complete] there are ${prompt.length} tokens and the context holds ${contextTokens}${answer}; shorten the prompt or serve the model with a larger context`,
+      `[complete] the prompt has ${prompt.length} tokens and the context holds ${contextTokens}${answer}; shorten the prompt or serve the model with a larger context`,
       { details: { tokens: prompt.length, contextTokens } },
     );
   }
   checkTokens(prompt, vocabularySize);
 }
 
+/** The error for a request that can never fit the KV cache. */
 export function tooLarge(tokens: number, cacheTokens: number): ServingError {
   return new ServingError(
     "SERVING_TOO_LARGE",
-    `[complete] ${tokens} tokens can never fit the KV cache, which holds ${cacheTokens}; ask for fewer or serve the model with a larger cache`,
+    `[complete] ${tokens} tokens can never fit the KV cache, which holds ${cacheTokens}; request fewer or serve the model with a larger KV cache`,
     { details: { tokens, cacheTokens } },
   );
 }
 
-/** Asking for more than the context holds is valid: the text then ends with the context. */
+/** Requesting more than the context holds is valid: the text then ends with the context. */
 function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens }: RequestLimits): number {
   return Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
 }

@@ -1,6 +1,6 @@
-// Deltas on their way to one reader. Deltas that a slow reader has not read are joined into one for each run of a choice, so
-// that a buffer holds no more than the tokens of its own request. A joined delta keeps the sizes of its parts: where text is
-// cut does not depend on the pace of the reader.
+// Deltas for one reader. Deltas that a slow reader has not read are joined into one per run of a choice, so that the
+// buffer holds no more than the tokens of its own request. A joined delta keeps the sizes of its parts: where text is
+// split does not depend on the reader's pace.
 
 import type { ChoiceSummary, CompletionDelta, DeltaPart, TokenLogprob } from "./serving.js";
 
@@ -20,6 +20,7 @@ interface Reader {
 
 const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
+/** The buffer between the engine and the reader of one completion. */
 export class DeltaStream {
   readonly #deltas: GrowingDelta[] = [];
   readonly #readers: Reader[] = [];
@@ -64,7 +65,7 @@ export class DeltaStream {
     for (const reader of this.#readers.splice(0)) reader.resolve(DONE);
   }
 
-  /** Rejects one read, after the deltas that came before. */
+  /** Rejects the next read, after the deltas that are already buffered. */
   fail(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -1,11 +1,12 @@
-// DRY breakers are given as text, and the sampler knows tokens. A text breaks wherever it occurs: inside one token, or
-// as the tokens that spell it.
+// Converts DRY breakers from text to tokens. A text breaks wherever it occurs: inside one token, or as the tokens that
+// spell it.
 
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
-/** Line ends, and what marks speakers and emphasis: repetition across these is structure. */
+/** Line ends, and marks of speakers and emphasis: repetition across these is structure. */
 export const DEFAULT_DRY_BREAKERS: readonly string[] = ["\n", ":", '"', "*"];
 
+/** The token sequences that break a repetition, for texts in a model's vocabulary. */
 export function resolveDryBreakers(texts: readonly string[], tokenizer: Tokenizer): readonly (readonly number[])[] {
   const wanted = texts.map((text) => Buffer.from(text));
   const sequences: number[][] = [];

@@ -4,10 +4,10 @@ import { BackendError } from "../errors.js";
 import type { FiniteRow } from "../plan/output-row.js";
 import type { RowSink } from "./row-job.js";
 
-/** Sums states as they come. */
+/** Sums hidden states as they arrive. */
 export class EmbeddingSink implements RowSink<Float32Array> {
   readonly want = { want: { kind: "hidden" } } as const;
-  /** In double precision: thousands of states are added up. */
+  /** Double precision, because thousands of states are added up. */
   #sums: Float64Array | undefined;
 
   add(row: FiniteRow): void {
@@ -20,7 +20,7 @@ export class EmbeddingSink implements RowSink<Float32Array> {
     this.#sums = undefined;
   }
 
-  /** The mean has the direction of the sum. */
+  /** The mean and the sum have the same direction, so the sum is normalised. */
   finish(): Float32Array {
     const sums = this.#sums ?? new Float64Array(0);
     let squares = 0;

@@ -1,7 +1,7 @@
 // The engine loop: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the next
-// step is launched, and while that one runs the tokens of the last are decoded to text and handed to their readers. A
-// failure fails the requests it belongs to. Only a lost or disposed device, a damaged model file or a bug in the loop
-// itself ends the loop, and then every request fails.
+// step is launched, and while that runs, the tokens of the previous one are decoded to text and delivered. A failure
+// fails the requests it belongs to. Only a lost or disposed device, a damaged model file or a bug in the loop itself
+// ends the loop, and then every request fails.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
@@ -16,12 +16,14 @@ import { MaskBarrier } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
 import type { SequenceHost, StepReader } from "./step-reader.js";
 
+/** Computes a step; implemented by `ExecutionPlan`. */
 export interface StepRunner {
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
 }
 
 type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
 
+/** Runs the sequences of one model in shared steps, and delivers their results to readers. */
 export class EngineLoop implements SequenceHost, AsyncDisposable {
   readonly masks = new MaskBarrier();
   readonly #store: KvStore;
@@ -37,6 +39,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   /** Wakes the loop while it sleeps. */
   #alarm: (() => void) | undefined;
   #isAwake = false;
+  /** Why nothing can be computed any more; undefined while the loop works. */
   #failure: { readonly error: unknown } | undefined;
   #steps = 0;
   #stepsMs = 0;
@@ -60,7 +63,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     return this.#store.pool;
   }
 
-  /** Whether requests run or wait. */
+  /** Whether requests are running or queued. */
   get isBusy(): boolean {
     return this.#scheduler.running + this.#scheduler.queued > 0;
   }
@@ -116,7 +119,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    // The caller that submitted the first request has to finish that first.
+    // The caller that submitted the first request has to finish submitting first.
     await undefined;
     let resultMs: number | undefined;
     while (this.#failure === undefined) {
@@ -204,7 +207,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     this.wake();
   }
 
-  /** Decodes text to use the time. */
+  /** Decodes text while it waits. */
   async #waitForMasks(): Promise<void> {
     this.#deliver();
     await this.masks.wait();
@@ -247,11 +250,13 @@ function failAlone(reader: StepReader | undefined, error: unknown): void {
   try {
     reader?.fail(error);
   } catch {
-    // The request has been told of its failure, or cannot be.
+    // The request has already failed, or cannot be notified.
   }
 }
 
-/** Nothing can be computed after this: weights that cannot be read now may have been read wrong before. */
+/**
+ * Whether nothing can be computed after this error: weights that cannot be read now may have been read wrong before.
+ */
 function isFatal(error: unknown): boolean {
   if (!(error instanceof RocmForgeError)) return false;
   return (
@@ -266,7 +271,7 @@ function isFatal(error: unknown): boolean {
 function queueFull(queued: number, retryAfterMs: number): ServingError {
   return new ServingError(
     "SERVING_QUEUE_FULL",
-    `[complete] ${queued} requests wait already; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+    `[complete] ${queued} requests are already queued; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
     {
       details: { queued, retryAfterMs },
     },

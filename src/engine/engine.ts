@@ -1,5 +1,5 @@
-// The engine of a model: completes, embeds and scores many texts at once, in steps that they share, over one paged KV
-// cache. It uses a plan and owns neither that nor the model's file.
+// The engine of a model: completes, embeds and scores many texts at once, in shared steps over one paged KV cache. It
+// uses a plan and owns neither the plan nor the model's file.
 
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import { setTimeout as pause } from "node:timers/promises";
@@ -23,30 +23,32 @@ import { EngineLoop } from "./engine-loop.js";
 import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
 import type { WarmUp, WarmUpOptions } from "./warm-up.js";
 
-/** A cache that grows holds no less: prompts that get longer would replace it at every turn. */
+/** Minimum size of a cache that grows: otherwise slightly longer prompts would replace it every time. */
 const LEAST_GROWN_TOKENS = 1024;
 const IDLE_LOOK_MS = 5;
-/** How long a request is assumed to run before one has ended. */
+/** Assumed running time of a request before one has ended. */
 const FIRST_GUESS_MS = 2000;
 const SHORTEST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 60_000;
-/** How much the last request counts in the mean. */
+/** Weight of the latest request in the mean. */
 const WEIGHT = 0.1;
 
+/** What an engine is made of. */
 export interface EngineParts {
-  /** As requests and logs call the model. */
+  /** The model's name in requests and logs. */
   readonly name: string;
   readonly plan: ExecutionPlan;
-  /** False for a file without a vocabulary: tokens can be completed, and there is no text. */
+  /** False for a file without a vocabulary: tokens can be completed, but there is no text. */
   readonly hasVocabulary: boolean;
   /** Throws if the file has no vocabulary. */
   readonly tokenizer: () => Tokenizer;
   readonly chatTemplates: () => ChatTemplates;
   readonly readHeader: () => Promise<HeaderBytes>;
-  /** Whether the KV cache grows with what requests need; false allocates it whole before the first. */
+  /** Whether the KV cache grows on demand; false allocates all of it before the first request. */
   readonly growsKvCache: boolean;
 }
 
+/** Serves the requests of one model; `completion/`, `model/` and `server/` use it through `ModelEngine`. */
 export class Engine implements ModelEngine, AsyncDisposable {
   readonly name: string;
   readonly contextTokens: number;
@@ -104,7 +106,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
     return this.#chatTemplates;
   }
 
-  /** Nothing can be computed any more: the device was lost, or the file damaged. Only loading the model again helps. */
+  /**
+   * Whether nothing can be computed any more, because the device was lost or the file is damaged. Only loading the
+   * model again helps.
+   */
   get isLost(): boolean {
     return this.#loop.failure !== undefined;
   }
@@ -125,7 +130,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
       job.begin();
       return job;
     } catch (error) {
-      // The constraint is handed over with the request, and its owner cannot know that the request ends here.
+      // The request owns its constraint, and the caller cannot know that the request ends here.
       request?.constraint?.[Symbol.dispose]();
       return new FailedCompletion(error);
     }
@@ -136,7 +141,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
     return await this.score({ tokens, firstOutput: 0, signal }, new EmbeddingSink());
   }
 
-  /** Computes a text and gives the sink the output rows of its tokens from `firstOutput` on. */
+  /** Computes a text and passes the output rows of its tokens from `firstOutput` on to the sink. */
   async score<Result>(options: RowJobOptions, sink: RowSink<Result>): Promise<Result> {
     this.#lifetime.assertAlive();
     checkPrompt(options.tokens, this.#limits, 0);
@@ -150,8 +155,8 @@ export class Engine implements ModelEngine, AsyncDisposable {
 
   /**
    * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
-   * stops for them; a growing cache is given its full size first. Requests are served meanwhile, and go first. Resolves
-   * when it is done, or when the engine is disposed; it never rejects, and a second call waits for the first.
+   * waits for them; a growing cache gets its full size first. Requests that arrive meanwhile are served first. Resolves
+   * when it is done or the engine is disposed; it never rejects, and a second call waits for the first.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     this.#lifetime.assertAlive();
@@ -170,7 +175,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
     };
   }
 
-  /** Fails what runs and waits, and frees the KV cache. */
+  /** Fails running and queued requests, and frees the KV cache. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -202,14 +207,14 @@ export class Engine implements ModelEngine, AsyncDisposable {
     await this.#warmUp.run(signal, options);
   }
 
-  /** The numbers are those of the memory, not those of a cache that the caller never asked for. */
+  /** The error has the figures of the memory, not those of a cache size that the caller never chose. */
   #refuseTooLarge(tokens: number): void {
     const { pool } = this.#store;
     if (this.#parts.growsKvCache && tokens > pool.maxBlocks * pool.blockTokens)
       refuseTooLarge(this.#parts.plan, tokens);
   }
 
-  /** Uses the default breakers if DRY is asked for without any; they are found once for a vocabulary. */
+  /** Uses the default breakers if DRY is enabled without any; they are resolved once per vocabulary. */
   #withDryBreakers(request: ResolvedRequest): ResolvedRequest {
     const { sampling } = request;
     const wantsBreakers = (sampling.dryMultiplier ?? 0) > 0 && sampling.dryBreakers === undefined;
@@ -239,8 +244,8 @@ function openStore(
 }
 
 /**
- * Computes one token, with which weights are loaded and kernels compiled: no request waits for them, and a model that
- * does not fit fails while another can be unloaded for it. Disposes `owner` if it fails.
+ * Computes one token, which loads the weights and compiles kernels: no request waits for them, and a model that does
+ * not fit fails while another can still be unloaded for it. Disposes `owner` if it fails.
  */
 export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ModelEngine }>(
   owner: Owner,
@@ -255,7 +260,7 @@ export async function computeFirstToken<Owner extends AsyncDisposable & { readon
   }
 }
 
-/** The mean running time of requests, and what follows for those that wait. */
+/** The mean running time of requests, from which queued ones estimate their wait. */
 class Turnover {
   readonly #sequences: number;
   #meanMs = FIRST_GUESS_MS;

@@ -2,6 +2,7 @@
 
 import type { CompletionDelta, CompletionSummary, WholeCompletion } from "./serving.js";
 
+/** A completion that was refused: it rejects with the reason wherever it is read. */
 export class FailedCompletion implements WholeCompletion {
   readonly summary: Promise<CompletionSummary>;
   readonly cachedTokens = undefined;

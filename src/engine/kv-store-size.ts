@@ -1,10 +1,10 @@
-// How large the KV cache that all sequences share is, or may become: what they could fill together, within a part of
-// the memory that weights and scratch space leave.
+// Sizes of the shared KV cache: what the sequences could fill together, within a share of the memory that weights and
+// scratch space leave.
 
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { type FittedPlan, refuseTooLarge, spareBytes } from "./plan-fit.js";
 
-/** The rest is left to another model and to other programs. */
+/** The rest is left for other models and programs. */
 const MEMORY_SHARE = 0.5;
 
 /**
@@ -19,8 +19,8 @@ export function fixedCacheTokens(plan: FittedPlan, sequences: number, wanted: nu
 }
 
 /**
- * Tokens that a growing cache may come to hold, in whole blocks. A whole context may take all the memory there is,
- * further sequences only their share. Throws BACKEND_MEMORY if not even one block fits.
+ * Maximum number of tokens of a growing cache, in whole blocks. One whole context may take all of the memory, further
+ * sequences only their share. Throws BACKEND_MEMORY if not even one block fits.
  */
 export function cacheLimitTokens(plan: FittedPlan, sequences: number): number {
   const { contextTokens, blockTokens, ignoreMemoryCheck } = plan.config;

@@ -1,32 +1,33 @@
-// The KV cache that all sequences of an engine share, and the pool that knows its blocks. A store begins small and
-// grows with what requests need, up to its limit: an engine with one request at a time holds one request's memory. To
-// grow is to copy the contents into a larger cache, or, where the two do not fit into memory together, to begin with an
-// empty one, in which preempted sequences compute theirs again.
+// The KV cache that all sequences of an engine share, and the pool of its blocks. A store starts small and grows with
+// what requests may need, up to its limit: an engine with one request at a time holds one request's memory. Growing
+// copies the contents into a larger cache; where both do not fit into memory together, an empty one takes the place of
+// the old, and preempted sequences are recomputed.
 
 import type { KvCache } from "../backends/contract.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import type { CacheDemand } from "../scheduler/scheduler.js";
 
-/** By how much a cache grows at least, so that requests a little longer each time replace it seldom. */
+/** Minimum growth factor, so that slightly longer requests rarely replace the cache. */
 const GROWTH = 1.5;
 
-export interface KvStoreOptions {
-  /** Blocks to begin with; 0 allocates nothing until a sequence needs some. */
+interface KvStoreOptions {
+  /** Initial number of blocks; 0 allocates nothing until a sequence needs some. */
   readonly blocks: number;
-  /** The most blocks it may grow to. */
+  /** Maximum number of blocks. */
   readonly maxBlocks: number;
-  /** The fewest blocks of a cache that replaces a smaller one; 0 by default. */
+  /** Minimum number of blocks of a cache that replaces a smaller one; 0 by default. */
   readonly leastGrownBlocks?: number;
   readonly blockTokens: number;
   readonly sharesPrefixes: boolean;
   readonly create: (blocks: number) => KvCache;
 }
 
+/** The shared KV cache of an engine; grows between steps. */
 export class KvStore implements Disposable {
   readonly pool: BlockPool;
   readonly #options: KvStoreOptions;
   #kvCache: KvCache | undefined;
-  /** Blocks that could be allocated when more could not. */
+  /** Number of blocks that could be allocated when more could not. */
   #limit = Number.POSITIVE_INFINITY;
 
   /** Throws what `create` throws. */
@@ -38,7 +39,7 @@ export class KvStore implements Disposable {
   }
 
   get kvCache(): KvCache {
-    if (this.#kvCache === undefined) throw new RangeError("the KV cache is used before a sequence asked for blocks");
+    if (this.#kvCache === undefined) throw new RangeError("the KV cache was used before a sequence requested blocks");
     return this.#kvCache;
   }
 
@@ -47,15 +48,15 @@ export class KvStore implements Disposable {
   }
 
   /**
-   * Whether growing would help; memory that was refused once is asked for again only for a sequence that cannot run
-   * else.
+   * Whether growing would help; memory that was refused once is requested again only for a sequence that could not run
+   * otherwise.
    */
   isShortOf({ blocks, largest }: CacheDemand): boolean {
     return Math.max(largest, Math.min(blocks, this.#limit)) > this.pool.blocks;
   }
 
   /**
-   * Grows the cache for the demand, or at least for its largest sequence, with its contents: running sequences and
+   * Grows the cache for the demand, or at least for its largest sequence, and keeps its contents: running sequences and
    * cached prefixes stay. False if there is nothing to keep, or if the old cache and the new one do not fit into memory
    * together, so that only `replace` can help.
    */
@@ -83,7 +84,7 @@ export class KvStore implements Disposable {
    */
   replace({ blocks, largest }: CacheDemand): void {
     const before = this.pool.blocks;
-    // The first request gets what it needs; those that follow show that there will be more.
+    // The first request gets what it needs; later ones suggest that more will follow.
     const generous = before === 0 ? blocks : this.#grown(blocks);
     this.pool.reset(0);
     this.#kvCache?.[Symbol.dispose]();

@@ -1,10 +1,11 @@
-// Masks that were asked for and are not computed yet. A step waits briefly for them, so that constrained sequences stay in
-// the batch; a mask that takes longer makes its sequence miss steps, and is not waited for again: each wait ends a round, and
-// only masks of the present round are waited for.
+// Masks that are being computed. A step waits briefly for them, so that constrained sequences stay in the batch; a mask
+// that takes longer makes its sequence miss steps and is not waited for again: each wait ends a round, and only masks
+// of the current round are waited for.
 
-/** A mask takes well under a millisecond; a step is seldom shorter than this. */
+/** A mask takes well under a millisecond; a step is rarely shorter than this. */
 const LONGEST_WAIT_MS = 5;
 
+/** Decides how long a step waits for masks. */
 export class MaskBarrier {
   #round = 0;
   /** Masks of this round that are not computed yet. */
@@ -17,14 +18,14 @@ export class MaskBarrier {
     return this.#pending > 0 && performance.now() < this.#waitUntilMs;
   }
 
-  /** Counts a mask that was asked for; returns its round, for `settled`. */
+  /** Counts a requested mask; returns its round, for `settled`. */
   asked(): number {
     this.#pending++;
     this.#waitUntilMs = performance.now() + LONGEST_WAIT_MS;
     return this.#round;
   }
 
-  /** A mask of that round is computed, or no longer needed. */
+  /** Marks a mask of that round as computed or no longer needed. */
   settled(round: number): void {
     if (round !== this.#round) return;
     this.#pending--;

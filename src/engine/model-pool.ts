@@ -1,7 +1,6 @@
-// The models of a server by name: loaded when a request asks for one, unloaded after idle time, or for another one when
-// memory runs out, the least recently used first and never one in use. Invariants: one load or unload at a time; all
-// requests that wait for a model share one load of it and its failure; a use is counted before the model can be
-// unloaded.
+// The models of a server by name: loaded on demand, unloaded after idle time, or for another model when memory is
+// short, the least recently used first and never one in use. Invariants: one load or unload at a time; all requests for
+// a model share one load and its failure; a use is counted before the model can be unloaded.
 
 import { statSync } from "node:fs";
 import { FileError, RocmForgeError, ServingError } from "../errors.js";
@@ -14,26 +13,28 @@ import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool
 /** What the pool holds: a model with its engine. */
 export interface PooledModel extends AsyncDisposable {
   readonly engine: ModelEngine;
-  /** Nothing can be computed any more; only loading it again helps. */
+  /** Whether nothing can be computed any more; only loading the model again helps. */
   readonly isLost: boolean;
 }
 
+/** A model file with the name that requests use. */
 export interface ModelEntry {
   readonly name: string;
   readonly path: string;
 }
 
+/** Options of a model pool. */
 export interface ModelPoolOptions {
   readonly models: readonly ModelEntry[];
-  /** Opens a model and makes it ready to serve; the caller chooses the backend. */
+  /** Opens a model and prepares it for serving; the caller chooses the backend. */
   readonly load: (entry: ModelEntry) => Promise<PooledModel>;
-  /** A model that was not used for this long is unloaded; by default none is. */
+  /** Unloads a model that was not used for this long; by default none is unloaded. */
   readonly idleTimeoutMs?: number;
-  /** Models that are loaded at once; by default as many as fit. */
+  /** Maximum number of loaded models; by default as many as fit. */
   readonly maxLoaded?: number;
   /** How long a load may wait for models in use to become idle when memory is short. */
   readonly swapTimeoutMs?: number;
-  /** Called with each model that is unloaded, so that what is cached for it can be freed. */
+  /** Called with each unloaded model, so that caches for it can be freed. */
   readonly onUnload?: (model: ModelEngine) => void;
 }
 
@@ -55,7 +56,7 @@ interface Slot {
   readonly created: number;
   uses: number;
   usedMs: number;
-  /** The load that runs or waits for its turn. */
+  /** The running or queued load. */
   loading: Promise<PooledModel> | undefined;
   model: PooledModel | undefined;
   /** When its last load failed; undefined if it did not. */
@@ -63,6 +64,7 @@ interface Slot {
   idleTimer: NodeJS.Timeout | undefined;
 }
 
+/** Creates a pool; no model is loaded until one is acquired. */
 export function createModelPool(options: ModelPoolOptions): ModelPool {
   return new LoadedModels(options);
 }
@@ -78,7 +80,7 @@ class LoadedModels implements ModelPool {
   readonly #leaveListeners = new Set<() => void>();
   /** The loads and unloads so far, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
-  /** The slot that waits for others to become idle; new requests for those wait until it has ended. */
+  /** The slot that waits for others to become idle; new requests for those wait until the swap has ended. */
   #swap: { readonly slot: Slot; readonly ended: Promise<unknown> } | undefined;
   #isStopping = false;
   #closing: Promise<void> | undefined;
@@ -133,7 +135,7 @@ class LoadedModels implements ModelPool {
   async acquire(name: string, signal?: AbortSignal): Promise<ModelLease> {
     const slot = this.#slotOf(name);
     this.#refuseWhenStopping();
-    // Models to be unloaded would never become idle if new requests kept coming. These wait, but for one swap only.
+    // Models to be unloaded would never become idle if new requests kept arriving. These wait, but for one swap only.
     const untilMs = performance.now() + this.#swapTimeoutMs;
     while (this.#swap !== undefined && this.#swap.slot !== slot && performance.now() < untilMs)
       await unlessAborted(this.#swap.ended, signal);
@@ -149,7 +151,7 @@ class LoadedModels implements ModelPool {
     try {
       return { model: await unlessAborted(loading, signal), [Symbol.dispose]: release };
     } catch (error) {
-      // A load that nothing waits for any more ends before the model may be unloaded.
+      // A load that no request waits for any more ends before the model may be unloaded.
       void loading.catch(() => {}).finally(release);
       throw error;
     }
@@ -182,12 +184,12 @@ class LoadedModels implements ModelPool {
     await this.#inTurn(async () => {
       const failures: unknown[] = [];
       for (const slot of this.#slots.values()) await this.#unload(slot).catch((error: unknown) => failures.push(error));
-      // Thrown when everything that could be freed is.
+      // Thrown after everything else has been freed.
       if (failures.length > 0) throw failures[0];
     });
   }
 
-  /** A load that waits for memory fails now. */
+  /** Makes a load that waits for memory fail. */
   #stop(): void {
     this.#isStopping = true;
     for (const listener of this.#leaveListeners) listener();
@@ -207,7 +209,7 @@ class LoadedModels implements ModelPool {
 
   #refuseWhenStopping(): void {
     if (this.#isStopping)
-      throw new ServingError("SERVING_STOPPING", "[models] the server is about to stop and takes no new requests");
+      throw new ServingError("SERVING_STOPPING", "[models] the server is shutting down and accepts no new requests");
   }
 
   async #modelOf(slot: Slot): Promise<ModelEngine> {
@@ -228,7 +230,7 @@ class LoadedModels implements ModelPool {
         return slot.model;
       } catch (error) {
         if (isOutOfMemory(error) && (await this.#makeRoom(slot))) continue;
-        // A lack of memory is no fault of the model.
+        // A lack of memory is not the model's fault.
         if (!isOutOfMemory(error)) slot.failedMs = performance.now();
         throw error;
       }
@@ -328,7 +330,7 @@ function isOutOfMemory(error: unknown): boolean {
 function allInUse({ name }: ModelEntry, maxLoaded: number): ServingError {
   return new ServingError(
     "SERVING_QUEUE_FULL",
-    `[models] "${name}" cannot be loaded: ${maxLoaded} models are, and all of them are in use; try again later`,
+    `[models] "${name}" cannot be loaded: ${maxLoaded} models are loaded, and all of them are in use; try again later`,
     {
       details: { model: name, retryAfterMs: 5000 },
     },

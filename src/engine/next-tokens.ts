@@ -1,25 +1,26 @@
-// Which tokens a constraint allows next, computed ahead of the step that needs to know. A mask that is late, invalid or
-// fails is a failure of its own request.
+// The tokens that a constraint allows next, computed ahead of the step that needs them. A mask that is late, invalid or
+// fails only fails its own request.
 
 import { GrammarError } from "../errors.js";
 import type { MaskBarrier } from "./mask-barrier.js";
 import type { TokenConstraint } from "./serving.js";
 
-export interface NextTokensContext {
+interface NextTokensContext {
   readonly vocabularySize: number;
   readonly timeoutMs: number;
   readonly barrier: MaskBarrier;
 }
 
-export interface MaskListener {
+interface MaskListener {
   ready(): void;
   fail(error: unknown): void;
 }
 
+/** Requests masks from one sequence's constraint and holds the current one. */
 export class NextTokens implements Disposable {
   readonly #constraint: TokenConstraint;
   readonly #context: NextTokensContext;
-  /** The mask that is being computed, and the round it belongs to. */
+  /** The mask that is being computed, and its round. */
   #asked: { readonly round: number } | undefined;
   #mask: Uint32Array | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -38,12 +39,12 @@ export class NextTokens implements Disposable {
     return this.#constraint.finish !== undefined;
   }
 
-  /** Asks for the next mask; the listener is called later, unless this is disposed before. */
+  /** Requests the next mask; the listener is called later, unless this is disposed before. */
   ask(listener: MaskListener): void {
     this.#wait(listener, () => this.#answer());
   }
 
-  /** Has the finished text checked; the listener is called as for a mask. */
+  /** Lets the constraint check the finished text; the listener is called as for a mask. */
   finish(listener: MaskListener): void {
     this.#wait(listener, async () => {
       await this.#constraint.finish?.();
@@ -76,7 +77,7 @@ export class NextTokens implements Disposable {
     this.#constraint.accept(token);
   }
 
-  /** A copy with the same state; its first mask has to be asked for. */
+  /** A copy with the same state; its first mask has to be requested. */
   fork(): NextTokens {
     return new NextTokens(this.#constraint.fork(), this.#context);
   }
@@ -109,7 +110,7 @@ export class NextTokens implements Disposable {
 function tooSlow(timeoutMs: number): GrammarError {
   return new GrammarError(
     "GRAMMAR_LIMIT",
-    `[complete] the grammar did not say within ${timeoutMs} ms which tokens may come next`,
+    `[complete] the grammar did not compute the allowed tokens within ${timeoutMs} ms`,
     {
       details: { timeoutMs },
     },

@@ -1,4 +1,4 @@
-// What stands in for the tokenizer of a file without a vocabulary: tokens have no text, and none ends a generation.
+// Replaces the tokenizer of a file without a vocabulary: tokens have no text, and none ends a generation.
 
 import { StreamDecoder } from "../tokenizer/stream-decoder.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
@@ -8,6 +8,7 @@ export type TokenTexts = Pick<Tokenizer, "endOfGeneration" | "createDecoder" | "
 
 const NO_BYTES = new Uint8Array();
 
+/** Token texts of a file without a vocabulary. */
 export const NO_VOCABULARY: TokenTexts = {
   endOfGeneration: new Set<number>(),
   tokenBytes: () => NO_BYTES,

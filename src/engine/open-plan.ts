@@ -11,28 +11,30 @@ import { ExecutionPlan } from "../plan/execution-plan.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 
+/** Options for opening a model file. */
 export interface ModelOptions {
-  /** Positions of one sequence; by default the model's own context length, but at most 4,096. */
+  /** Context length; by default the model's own, but at most 4,096. */
   readonly contextTokens?: number;
-  /** By default the one that the backend prefers. */
+  /** Type of the KV cache; by default the one that the backend prefers. */
   readonly kvCacheType?: KvCacheType;
-  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  /** Attempts allocations that seem too large; if the driver refuses them, that is an error. */
   readonly ignoreMemoryCheck?: boolean;
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
+/** A model file with its plan. */
 export interface OpenedPlan {
   /** Disposing it disposes the plan first. */
   readonly loader: GgufLoader;
   readonly plan: ExecutionPlan;
-  /** Counted from the start of the process. */
+  /** Milliseconds since the start of the process. */
   readonly planStartMs: number;
   /** How long building the plan took, once file and backend were ready. */
   readonly planMs: number;
 }
 
 /** Work on the file while the backend is still starting. */
-export type Meanwhile = (loader: GgufLoader) => Promise<void>;
+type Meanwhile = (loader: GgufLoader) => Promise<void>;
 
 /** Opens the file while the backend starts; the device may still be starting when this resolves. */
 export async function openPlan(
@@ -67,7 +69,7 @@ export async function openPlan(
   }
 }
 
-/** Ids that the model can sample and the tokenizer cannot spell would fail in the middle of a text. */
+/** Ids that the model can sample and the tokenizer does not know would fail in the middle of a text. */
 function requireWholeVocabulary(loader: GgufLoader, plan: ExecutionPlan): void {
   const tokens = loader.file.metadata.array("tokenizer.ggml.tokens")?.length;
   const { vocabularySize } = plan.program;

@@ -4,26 +4,24 @@ import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
 import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 
-/** The part of a plan that the question needs. */
+/** The parts of a plan that determine its memory. */
 export type FittedPlan = Pick<
   ExecutionPlan,
   "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes"
 >;
 
-/**
- * Throws BACKEND_MEMORY unless the weights that are still to be loaded and the cache fit into the memory that is free.
- */
+/** Throws BACKEND_MEMORY unless the weights that are not loaded yet and the cache fit into the free memory. */
 export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
   if (!plan.config.ignoreMemoryCheck) refuseUnfit(questionOf(plan, tokens));
 }
 
-/** Bytes that are free beside weights and scratch space. */
+/** Free bytes beside weights and scratch space. */
 export function spareBytes(plan: FittedPlan): number {
   const { availableBytes, weightBytes, scratchBytes } = questionOf(plan, 0);
   return Math.max(0, availableBytes - weightBytes - scratchBytes);
 }
 
-/** Refuses a context whose cache alone exceeds the memory; weights are looked at when something is computed. */
+/** Refuses a context whose cache alone exceeds the memory; weights are checked when something is computed. */
 export function refuseContext(plan: FittedPlan): void {
   const { contextTokens, ignoreMemoryCheck } = plan.config;
   if (!ignoreMemoryCheck && plan.kvCacheBytes(contextTokens) > plan.backend.memory().availableBytes)

@@ -1,5 +1,5 @@
-// A given text on its way through the engine for the sake of its output rows: states to embed it, logits to score it.
-// Invariant: a text that is preempted is computed from its first token again, and each row counts once all the same.
+// A text that the engine computes for its output rows: hidden states to embed it, logits to score it. Invariant: a text
+// that is preempted is computed again from its first token, and each row still counts once.
 
 import type { OutputRow } from "../backends/contract.js";
 import { type FiniteRow, requireFinite } from "../plan/output-row.js";
@@ -8,24 +8,26 @@ import { onAbort } from "./abort-listeners.js";
 import { deferred } from "./deferred.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 
-/** Takes the rows of one text in order and makes something of them. */
+/** Consumes the rows of one text in order and produces a result. */
 export interface RowSink<Result> {
   readonly want: RowWant;
   /** Called while the next step runs. */
   add(row: FiniteRow): void;
-  /** Forgets all rows: they come again. */
+  /** Discards all rows: they will arrive again. */
   reset(): void;
   /** Called once, after the last row. */
   finish(): Result;
 }
 
+/** A text and the rows requested from it. */
 export interface RowJobOptions {
   readonly tokens: Int32Array;
-  /** Index of the first token whose row is wanted. */
+  /** Index of the first token whose row is requested. */
   readonly firstOutput: number;
   readonly signal: AbortSignal | undefined;
 }
 
+/** Computes one text and passes its rows to a sink. */
 export class RowJob<Result> implements StepReader {
   readonly #host: SequenceHost;
   readonly #options: RowJobOptions;
@@ -35,7 +37,7 @@ export class RowJob<Result> implements StepReader {
   #rows: FiniteRow[] = [];
   #takenRows = 0;
   #addedRows = 0;
-  /** Of the sequence, when the first of these rows came. */
+  /** Preemptions of the sequence when the first of these rows arrived. */
   #preemptions = 0;
 
   constructor(host: SequenceHost, options: RowJobOptions, sink: RowSink<Result>) {

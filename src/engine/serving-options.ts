@@ -4,31 +4,35 @@ import { optionalCount, optionalFlag, refuseUnknownKeys } from "../options.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
 
-/** As many as an ordinary server has busy clients; the steps of a backend may hold fewer. */
+/** Default of `maxSequences`: the busy clients of an ordinary server; a backend's steps may hold fewer. */
 export const DEFAULT_SEQUENCES = 64;
+/** Upper bound of `maxSequences`. */
 export const MAX_SEQUENCES = 4096;
+/** Default of `maxQueued`. */
 export const DEFAULT_QUEUED = 256;
+/** Upper bound of `maxQueued`. */
 export const MAX_QUEUED = 1_000_000;
 /** A mask takes milliseconds: a constraint that takes this long is stuck. */
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;
 
-/** How a model serves many requests at once: sequences, queue, KV cache and limits. */
+/** How a model serves concurrent requests: sequences, queue, KV cache and limits. */
 export interface ServingOptions {
-  /** Sequences that run at once, 64 by default; fewer if the steps of the backend hold fewer. */
+  /** Maximum number of sequences in a batch, 64 by default; fewer if the backend's steps hold fewer. */
   readonly maxSequences?: number;
-  /** Requests that may wait, 256 by default; more are refused. */
+  /** Maximum number of queued requests, 256 by default; more are refused. */
   readonly maxQueued?: number;
   /**
-   * Positions of the KV cache that all sequences share; by default what they can use, and at most half of the free
+   * Positions of the KV cache that all sequences share; by default as many as they can use, within half of the free
    * memory.
    */
   readonly kvCacheTokens?: number;
-  /** Whether prompts with a common prefix compute it once; true by default. */
+  /** Whether a prefix that several prompts share is computed once; true by default. */
   readonly sharesPrefixes?: boolean;
-  /** How long a constraint may take to compute one mask. */
+  /** Time limit for computing one logit mask. */
   readonly constraintTimeoutMs?: number;
 }
 
+/** Serving options with defaults filled in. */
 export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens">> &
   Pick<ServingOptions, "kvCacheTokens">;
 
@@ -40,6 +44,7 @@ const NAMES = [
   "constraintTimeoutMs",
 ] as const satisfies readonly (keyof ServingOptions)[];
 
+/** Checks serving options and fills in defaults. */
 export function resolveServingOptions(options: ServingOptions): ResolvedServingOptions {
   refuseUnknownKeys("serve", options, NAMES);
   const kvCacheTokens = optionalCount("serve", "kvCacheTokens", options.kvCacheTokens, 1, MAX_CONTEXT_TOKENS);

@@ -1,12 +1,12 @@
-// The engine seen from above: requests, what comes of them, and the models of a server. Types only; engine.ts and the
-// engine loop are behind them, completion/, model/ and server/ use them.
+// The engine as the layers above see it: requests, their results, and the models of a server. Types only: engine.ts and
+// the engine loop implement them, completion/, model/ and server/ use them.
 
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
-/** Which tokens may come next, for structured output. It may run on another thread, hence the promises. */
+/** Determines which tokens may come next, for structured output. It may run on another thread, hence the promises. */
 export interface TokenConstraint extends Disposable {
   /** Bit i of word i/32 allows token i; undefined allows all. Called once before each token. */
   allowed(): Promise<Uint32Array | undefined>;
@@ -18,26 +18,25 @@ export interface TokenConstraint extends Disposable {
   fork(): TokenConstraint;
 }
 
+/** A prompt and how to continue it. */
 export interface CompletionRequest {
   readonly prompt: Int32Array;
-  /** The most tokens to generate; by default as many as the context holds. */
+  /** Maximum number of tokens to generate; by default as many as the context holds. */
   readonly maxTokens?: number;
   readonly sampling?: Partial<SamplerOptions>;
   /** Text that ends a choice and is not part of it. */
   readonly stop?: readonly string[];
-  /** Texts to generate from one prefill of the prompt; 1 by default. Choice i has the seed plus i. */
+  /** Number of texts to generate from one prefill of the prompt; 1 by default. Choice i uses the seed plus i. */
   readonly choices?: number;
-  /**
-   * Adds log-probabilities of each token and of this many of the likeliest ones beside it (0 to 20); by default none.
-   */
+  /** Adds log-probabilities of each token and of this many of the likeliest alternatives (0 to 20); none by default. */
   readonly topLogprobs?: number;
   readonly constraint?: TokenConstraint;
   /** From -100 to 100, 0 by default. Higher ones go first, but do not overtake requests that have waited long. */
   readonly priority?: number;
-  /** Ends the completion with the text so far and the reason "timeout". */
+  /** Ends the completion after this time with the text so far and the reason "timeout". */
   readonly timeLimitMs?: number;
   readonly ignoreEndOfGeneration?: boolean;
-  /** Control tokens whose text is part of the output all the same, such as the markers of a tool call. */
+  /** Control tokens whose text is still part of the output, such as the markers of a tool call. */
   readonly printedTokens?: ReadonlySet<number>;
   readonly signal?: AbortSignal;
 }
@@ -50,6 +49,7 @@ export interface TokenLogprob {
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
+/** Text and tokens that one choice adds. */
 export interface CompletionDelta {
   readonly choice: number;
   /** May be empty while a character or a possible stop string is incomplete. */
@@ -57,11 +57,11 @@ export interface CompletionDelta {
   readonly tokens: readonly number[];
   readonly logprobs: readonly TokenLogprob[];
   /**
-   * The deltas it was joined from for a slow reader, so that text is cut as if it had been read at once; undefined if
-   * none.
+   * The deltas it was joined from for a slow reader, so that text is split as if it had been read at once; undefined if
+   * it was not joined.
    */
   readonly parts?: readonly DeltaPart[];
-  /** When the engine had its last token, by `performance.now()`, however late it is read. */
+  /** When the engine sampled its last token, by `performance.now()`, however late it is read. */
   readonly atMs: number;
   /** On the last delta of a choice: how it ended. A cancelled choice has none. */
   readonly finished?: ChoiceSummary;
@@ -73,8 +73,10 @@ export interface DeltaPart {
   readonly tokens: number;
 }
 
+/** Why a choice ended. */
 export type ChoiceFinishReason = "stop" | "length" | "timeout" | "abort";
 
+/** How one choice ended. */
 export interface ChoiceSummary {
   readonly reason: ChoiceFinishReason;
   /** The stop string that ended the text, if one did. */
@@ -82,6 +84,7 @@ export interface ChoiceSummary {
   readonly generatedTokens: number;
 }
 
+/** Counts and times of a whole completion. */
 export interface CompletionSummary {
   readonly choices: readonly ChoiceSummary[];
   readonly promptTokens: number;
@@ -98,8 +101,8 @@ export interface CompletionSummary {
 }
 
 /**
- * A completion; it can be iterated once. Deltas that are not read wait in a buffer that holds no more than the tokens
- * of the request, so that a slow reader stalls no other. Leaving the loop early cancels the request within a step.
+ * A completion, which can be iterated once. Unread deltas wait in a buffer that holds no more than the tokens of the
+ * request, so that a slow reader does not stall others. Leaving the loop early cancels the request within a step.
  */
 export interface Completion extends AsyncIterable<CompletionDelta> {
   readonly summary: Promise<CompletionSummary>;
@@ -115,29 +118,29 @@ export interface WholeCompletion extends Completion {
   text(choice?: number): string;
 }
 
-/** What an engine is doing, and what it has done since it was started. */
+/** The present state of an engine, and its totals since it was started. */
 export interface EngineStatistics {
   readonly running: number;
   readonly queued: number;
   readonly blocks: number;
   readonly freeBlocks: number;
-  /** Blocks that no request holds and that are kept for prompts with the same prefix. */
+  /** Blocks that no request uses and that are kept for prompts with the same prefix. */
   readonly cachedBlocks: number;
   readonly steps: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly generatedTokens: number;
   readonly preemptions: number;
-  /** Total milliseconds between the result of a step and the launch of the next, and of steps. */
+  /** Total milliseconds between the result of a step and the launch of the next. */
   readonly betweenStepsMs: number;
   readonly stepsMs: number;
-  /** Of the warm-up: its steps, those that are done, and the time it has taken so far. */
+  /** Number of steps of the warm-up. */
   readonly warmUpSteps: number;
   readonly warmUpStepsDone: number;
   readonly warmUpMs: number;
 }
 
-/** What completes, embeds and counts for one model. */
+/** Completes and embeds texts with one model. */
 export interface ModelEngine {
   readonly name: string;
   readonly tokenizer: Tokenizer;
@@ -145,10 +148,10 @@ export interface ModelEngine {
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
   /**
-   * The header of the model's file, from which a worker thread makes the same tokenizer; absent if there is no file.
+   * The header of the model's file, from which a worker thread builds the same tokenizer; absent if there is no file.
    */
   readHeader?(): Promise<HeaderBytes>;
-  /** Starts a completion; it rejects with SERVING_QUEUE_FULL (details: retryAfterMs) if too many requests wait. */
+  /** Starts a completion; it rejects with SERVING_QUEUE_FULL (details: retryAfterMs) if the queue is full. */
   complete(request: CompletionRequest): Completion;
   /** The mean of the last layer's states over all tokens, scaled to length 1. */
   embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array>;
@@ -171,12 +174,13 @@ export interface ModelLease extends Disposable {
   readonly model: ModelEngine;
 }
 
-/** The models of a server: loaded when asked for, swapped when memory runs out, unloaded after idle time. */
+/** The models of a server: loaded on demand, swapped when memory is short, unloaded after idle time. */
 export interface ModelPool extends AsyncDisposable {
   list(): readonly ModelListing[];
   /**
    * Loads the model if necessary, and keeps it loaded until the lease is disposed. Rejects with ServingError
-   * "SERVING_MODEL_UNKNOWN" for an unknown name, and with the signal's reason; a load that has begun goes on.
+   * "SERVING_MODEL_UNKNOWN" for an unknown name, and with the signal's reason if it is aborted; a load that has started
+   * continues.
    */
   acquire(name: string, signal?: AbortSignal): Promise<ModelLease>;
   /**
@@ -184,10 +188,10 @@ export interface ModelPool extends AsyncDisposable {
    * for an unknown name.
    */
   with<Result>(name: string, use: (model: ModelEngine) => Promise<Result>): Promise<Result>;
-  /** Loads models that have failed again, at most every few seconds; for health checks, which ask for no model. */
+  /** Reloads models that have failed, at most every few seconds; for health checks, which request no model. */
   recover(): void;
   /** Statistics of the loaded models, by name. */
   statistics(): ReadonlyMap<string, EngineStatistics>;
-  /** Waits for requests to end, for at most this long; new ones are refused with "SERVING_STOPPING". */
+  /** Waits for requests to end, at most this long; new ones are refused with "SERVING_STOPPING". */
   drain(timeoutMs: number): Promise<void>;
 }

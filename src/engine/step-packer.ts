@@ -6,6 +6,7 @@ import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
 import type { StepSlice } from "../scheduler/scheduler.js";
 import type { RowWant } from "./step-reader.js";
 
+/** Packs the slices of a batch into a step's input arrays. */
 export class StepPacker {
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;

@@ -1,8 +1,8 @@
-// Ends text at the first complete stop string, and holds back a tail that may yet become one, so that emitted text is
-// never taken back. Each stop string is matched incrementally (Knuth, Morris and Pratt): a character costs the same
-// however long the strings are, and the result is the same however the text is cut.
+// Ends text at the first complete stop string, and holds back a suffix that may become one, so that emitted text is
+// never retracted. Each stop string is matched incrementally (Knuth, Morris and Pratt): a character costs the same
+// however long the strings are, and the result does not depend on how the text is split.
 
-export interface StopResult {
+interface StopResult {
   /** Text that is safe to show. */
   readonly text: string;
   readonly stopped: boolean;
@@ -12,7 +12,7 @@ export interface StopResult {
 
 class Pattern {
   readonly text: string;
-  /** For each length, how much of the string's beginning its end repeats. */
+  /** For each prefix length, the length of the longest proper prefix that is also its suffix. */
   readonly #fallback: Int32Array;
   #matched = 0;
 
@@ -26,7 +26,7 @@ class Pattern {
     }
   }
 
-  /** How many characters of it the text ends with so far. */
+  /** Length of the prefix that the text ends with so far. */
   get matched(): number {
     return this.#matched;
   }
@@ -38,6 +38,7 @@ class Pattern {
   }
 }
 
+/** Finds stop strings in text that arrives in deltas. */
 export class StopStrings {
   readonly #patterns: readonly Pattern[];
   #held = "";
@@ -62,14 +63,14 @@ export class StopStrings {
     return { text: shown === 0 ? "" : whole.slice(0, shown), stopped: false };
   }
 
-  /** Text that was held back and turned out to be no stop string. */
+  /** Returns text that was held back and did not become a stop string. */
   flush(): string {
     const text = this.#held;
     this.#held = "";
     return text;
   }
 
-  /** The longest one that this character completes: it begins earliest. */
+  /** The longest stop string that this character completes: it starts earliest. */
   #follow(unit: string): string | undefined {
     let found: string | undefined;
     for (const pattern of this.#patterns) {

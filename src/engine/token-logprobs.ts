@@ -1,9 +1,12 @@
-// Log-probabilities of a sampled token and of the likeliest ones beside it, from the row of the step.
+// Log-probabilities of a sampled token and of the likeliest alternatives, from its output row.
 
 import type { SampleInput } from "../sampler/candidates.js";
 import type { TokenLogprob } from "./serving.js";
 
-/** After mask and bias, before penalties and temperature. The `count` likeliest, fewer if fewer are possible. */
+/**
+ * Log-probabilities after mask and bias, before penalties and temperature, with the `count` likeliest tokens, fewer if
+ * fewer are possible.
+ */
 export function tokenLogprob(row: SampleInput, token: number, count: number): TokenLogprob {
   const top =
     row.kind === "candidates"
@@ -20,7 +23,7 @@ export function tokenLogprob(row: SampleInput, token: number, count: number): To
   };
 }
 
-/** Indices of the highest logits, highest first; of equal ones the lower index. */
+/** Indices of the highest logits, highest first; among equal ones the lower index first. */
 function likeliest(logits: Float32Array, count: number): number[] {
   const best: number[] = [];
   if (count === 0) return best;

@@ -1,20 +1,23 @@
-// A step of a given shape on made-up tokens. Invariants: it writes to blocks that were free, each in one place of one
-// block table, and reads only one block that it took as well, so that no sequence is affected.
+// A step of a given shape on synthetic tokens. Invariants: it writes only to blocks that were free, each in one block
+// table, and reads only one further block that it took, so that no sequence is affected.
 
 import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
 import type { BlockPool } from "../kv-cache/block-pool.js";
 
-/** As many candidates as default sampling asks for. */
+/** As many candidates as default sampling requests. */
 const CANDIDATES = 40;
 const TOKEN_STRIDE = 97;
 
-export interface WarmUpInput {
+interface WarmUpInput {
   readonly step: StepInput;
-  /** To be given back to the pool after the step. */
+  /** Blocks to release after the step. */
   readonly blocks: readonly number[];
 }
 
-/** Undefined if too few blocks are free: cached prefixes are not evicted for it. */
+/**
+ * A step's input with the blocks it uses; undefined if too few are free, because cached prefixes are not evicted for
+ * it.
+ */
 export function warmUpInput(
   { decoding, prompt, longest }: StepShape,
   pool: BlockPool,

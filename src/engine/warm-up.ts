@@ -1,7 +1,7 @@
-// Does before the first requests what they would stop for: every kind of step that the backend names is prepared and
-// then run once, on made-up tokens in blocks that no sequence holds. Requests go first: a step of the warm-up runs
-// while nothing else does, or now and then between theirs, so that it ends on a busy server, too. Invariants: it never
-// fails, because what fails here fails again in a request that reports it; its blocks are given back.
+// Does in advance what the first requests would wait for: every kind of step that the backend names is prepared and
+// then run once, on synthetic tokens in free blocks. Requests have precedence: a warm-up step runs while nothing else
+// does, or now and then between theirs, so that it ends on a busy server, too. Invariants: it never fails, because a
+// request that meets the same failure reports it; its blocks are released.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
@@ -9,7 +9,7 @@ import { unlessAborted } from "../worker/unless-aborted.js";
 import type { KvStore } from "./kv-store.js";
 import { warmUpInput } from "./warm-up-input.js";
 
-/** What a warm-up needs of a plan. */
+/** The functions of a plan that a warm-up needs. */
 export interface WarmUpPlan {
   warmUpSteps(sequences: number): readonly WarmUpStep[];
   prepareWarmUp(shape: StepShape): Promise<void>;
@@ -17,20 +17,20 @@ export interface WarmUpPlan {
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
 }
 
-export interface WarmUpContext {
+interface WarmUpContext {
   readonly plan: WarmUpPlan;
   /** Not replaced while the warm-up runs. */
   readonly store: Pick<KvStore, "kvCache" | "pool">;
   readonly vocabularySize: number;
-  /** Sequences that run at once. */
+  /** Maximum number of sequences in a batch. */
   readonly sequences: number;
-  /** Whether requests run or wait. */
+  /** Whether requests are running or queued. */
   readonly isBusy: () => boolean;
 }
 
-/** How far a warm-up has come. */
+/** The progress of a warm-up. */
 export interface WarmUpProgress {
-  /** Steps that are done; some may have been skipped for lack of blocks. */
+  /** Finished steps; some may have been skipped for lack of blocks. */
   readonly done: number;
   readonly steps: number;
   readonly milliseconds: number;
@@ -39,13 +39,13 @@ export interface WarmUpProgress {
 /** Options of `model.warmUp`. */
 export interface WarmUpOptions {
   readonly onProgress?: (progress: WarmUpProgress) => void;
-  /** Whether requests are on their way to the engine. */
+  /** Whether requests are about to reach the engine. */
   readonly isBusy?: () => boolean;
 }
 
-/** Requests that waited for the model to be loaded come right after. */
+/** Requests that waited for the model to load arrive right after. */
 const FIRST_PAUSE_MS = 10;
-/** How long requests delay the beginning of a warm-up, which keeps all processors busy. */
+/** How long requests delay the start of a warm-up, which keeps all processors busy. */
 const FIRST_WAIT_MS = 1000;
 /** How long requests delay the preparation of one step. */
 const LONGEST_PREPARE_WAIT_MS = 20;
@@ -57,8 +57,10 @@ const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
 const LOOK_MS = 5;
 const DEFERRED_LOOK_MS = 50;
 
+/** Runs the warm-up of one engine beside its requests. */
 export class WarmUp {
   readonly #context: WarmUpContext;
+  /** The progress so far. */
   #progress: WarmUpProgress = { done: 0, steps: 0, milliseconds: 0 };
   #isBusy: () => boolean;
   #deferred: Promise<void> = Promise.resolve();
@@ -73,7 +75,7 @@ export class WarmUp {
     return this.#progress;
   }
 
-  /** Resolves when deferred steps are done; to be awaited after `run`. */
+  /** Resolves when deferred steps are done; await it after `run`. */
   get ended(): Promise<void> {
     return this.#deferred;
   }
@@ -136,7 +138,7 @@ export class WarmUp {
   async #run(step: WarmUpStep, signal: AbortSignal): Promise<void> {
     const { store, plan, vocabularySize } = this.#context;
     const { pool, kvCache } = store;
-    // A request that needs what fails here reports it.
+    // A failure is reported by the request that needs the result.
     if (!step.runs) return await plan.rehearse(step).catch(() => {});
     const input = warmUpInput(step, pool, vocabularySize);
     if (input === undefined) return;
@@ -148,7 +150,7 @@ export class WarmUp {
     }
   }
 
-  /** Waits until no requests run, or for the longest time that they may delay the warm-up. */
+  /** Waits until no requests are running, or for the longest time that they may delay the warm-up. */
   async #turn(signal: AbortSignal, longestMs: number): Promise<void> {
     const untilMs = performance.now() + longestMs;
     // At least one turn of the event loop: requests arrive in it.
@@ -159,7 +161,7 @@ export class WarmUp {
   }
 }
 
-/** A compiler may take long; ending the warm-up does not wait for it. */
+/** A compiler may take long; aborting the warm-up does not wait for it. */
 async function orAborted(work: Promise<unknown> | undefined, signal: AbortSignal): Promise<void> {
   await unlessAborted(Promise.resolve(work), signal).catch(() => {});
 }

@@ -9,14 +9,14 @@ export const PROBE_BYTES = 1024;
 const SHOWN_CHARACTERS = 60;
 
 /** A recognised file that is not GGUF, and what its owner can do. */
-export interface ForeignFile {
+interface ForeignFile {
   /** What the file is, as the end of a sentence: `a web page`. */
   readonly found: string;
   readonly advice: string;
 }
 
 /** The first bytes of a file, and its total size. */
-export interface Probe {
+interface Probe {
   readonly bytes: Buffer;
   readonly sizeBytes: number;
 }

@@ -23,7 +23,7 @@ import { describeValue, quote } from "./value.js";
 /** The first four bytes of a GGUF file. */
 export const MAGIC = "GGUF";
 /** The GGUF versions that can be read and written. */
-export const VERSIONS = [2, 3] as const;
+const VERSIONS = [2, 3] as const;
 /** A GGUF version that can be read and written. */
 export type GgufVersion = (typeof VERSIONS)[number];
 /** The version field of a big-endian file, read as little-endian, is at least this large. */

@@ -16,7 +16,7 @@ import { quote } from "./value.js";
 const PART_NAME = /^(?<stem>.+)-(?<number>\d{5})-of-(?<count>\d{5})\.gguf$/u;
 
 /** One open file of a model with its header. */
-export interface OpenedPart {
+interface OpenedPart {
   readonly source: ByteSource;
   readonly header: GgufHeader;
 }

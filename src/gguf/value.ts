@@ -27,7 +27,7 @@ export type GgufValueType = (typeof VALUE_TYPES)[number];
 /** Value types whose elements all have the same size. */
 export type FixedValueType = Exclude<GgufValueType, "string" | "array">;
 /** Value types that are integers, signed or unsigned. */
-export type IntegerValueType = Exclude<FixedValueType, "float32" | "float64" | "bool">;
+type IntegerValueType = Exclude<FixedValueType, "float32" | "float64" | "bool">;
 
 /** A metadata value that is not an array. */
 export type GgufScalar = number | bigint | boolean | string;

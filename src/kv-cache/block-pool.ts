@@ -5,7 +5,7 @@
 import { type BlockHash, PrefixIndex } from "./prefix-index.js";
 
 /** Options of a block pool. */
-export interface BlockPoolOptions {
+interface BlockPoolOptions {
   /** Keeps full blocks so that sequences with the same prefix share them. */
   readonly sharesPrefixes?: boolean;
   /** The hash function, which tests replace to make hashes collide. */

@@ -4,7 +4,7 @@
 import type { LazyTensor, LazyTensorObserver } from "../tensor/lazy-tensor.js";
 
 /** Hits, misses and evictions of a device cache. */
-export interface CacheCounts {
+interface CacheCounts {
   readonly hits: number;
   readonly misses: number;
   /** Requests that joined a load in progress. */

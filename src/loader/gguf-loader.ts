@@ -28,13 +28,13 @@ export interface GgufLoaderOptions {
 }
 
 /** How tensors are prefetched. */
-export interface PrefetchOptions {
+interface PrefetchOptions {
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
 }
 
 /** Called after each tensor that reaches the device. */
-export type ProgressListener = (progress: LoadingProgress) => void;
+type ProgressListener = (progress: LoadingProgress) => void;
 
 /** Loads a model's tensors to a backend on first use; owns the open file and the device cache. */
 export class GgufLoader implements AsyncDisposable {

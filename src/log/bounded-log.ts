@@ -17,7 +17,7 @@ export interface LogDestination {
 }
 
 /** Options of a bounded log. */
-export interface BoundedLogOptions {
+interface BoundedLogOptions {
   readonly sink: LogSink;
   /** Formats a line for display. */
   readonly format?: (line: string) => string;

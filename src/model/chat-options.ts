@@ -1,4 +1,4 @@
-// What may be asked of a chat, and its translation to a request of the completion layer.
+// Options of a chat, and their translation to a request of the completion layer.
 
 import type { ChatMessage, ChatTool, ToolChoice } from "../chat/message.js";
 import type { ChatRequest } from "../completion/chat-request.js";
@@ -9,27 +9,27 @@ import { GENERATE_CHECKS, type GenerateOptions, stopList } from "./generate-opti
 import { textFormat, type FormatOptions } from "./response-format.js";
 import { jsonSchemaOf, type JsonSchema, type ReplySchema } from "./response-schema.js";
 
-/** A function that the model may ask its caller to run. */
+/** A function that the model may ask the caller to run. */
 export interface Tool {
   readonly name: string;
-  /** What it does and when to use it, for the model. */
+  /** What it does and when to use it, written for the model. */
   readonly description?: string;
-  /** The schema of its arguments, a JSON Schema or a Standard Schema; by default it takes none. */
+  /** The schema of its arguments, a JSON Schema or a Standard Schema; without one it takes no arguments. */
   readonly parameters?: ReplySchema<unknown>;
 }
 
-/** Whether the model may call tools ("auto"), must not ("none"), must ("required"), or must call a certain one. */
+/** Whether the model may call tools ("auto"), must not ("none"), must ("required"), or must call the named one. */
 export type ToolChoiceOption = "auto" | "none" | "required" | { readonly name: string };
 
-/** Options of `model.chat`: those of `model.generate`, and what a chat adds. */
+/** Options of `model.chat`: those of `model.generate`, and those that only chats have. */
 export interface ChatOptions<Value = undefined>
   extends
     Omit<GenerateOptions, "parseSpecial" | "dryBreakers" | "priority" | keyof FormatOptions>,
     FormatOptions<Value> {
   readonly tools?: readonly Tool[];
-  /** By default "auto" if there are tools. */
+  /** "auto" by default if there are tools. */
   readonly toolChoice?: ToolChoiceOption;
-  /** Whether the model reasons before it replies; by default as its template has it. */
+  /** Whether the model reasons before it replies; decided by its template if undefined. */
   readonly reasoning?: boolean;
   /** Further variables for the model's chat template. */
   readonly templateOptions?: Readonly<Record<string, unknown>>;
@@ -62,7 +62,7 @@ const CHAT_CHECKS: OptionChecks<ChatOptions<unknown>> = {
 
 const ROLES: readonly unknown[] = ["system", "developer", "user", "assistant", "tool"];
 
-/** Refuses what is not a list of messages, with the place of the first that is wrong. */
+/** Throws for anything that is not a list of messages, naming the first invalid one. */
 export function checkMessages(where: string, messages: unknown): asserts messages is readonly ChatMessage[] {
   if (!Array.isArray(messages) || messages.length === 0)
     refuseValue(where, "messages", 'a list such as [{ role: "user", content: "Hello" }]', messages);

@@ -1,6 +1,6 @@
-// A chat as its caller holds it: events to iterate, a reply to await, or both.
-// Invariants: nothing runs before the first event or the result is asked for; leaving the iteration cancels the chat and
-// frees what it holds; the result settles however the chat ends.
+// A chat as its caller sees it: events to iterate, a reply to await, or both. Invariants: nothing runs before the first
+// event or the result is requested; leaving the iteration cancels the chat and frees its resources; the result settles
+// however the chat ends.
 
 import type { ChatMessage, ChatToolCall } from "../chat/message.js";
 import type { ChatEvent, ChatFinishReason, ChatResult } from "../completion/chat-event.js";
@@ -10,25 +10,25 @@ import { parsedJson } from "../plain-object.js";
 import { type GenerationTimings, timingsOf, type Usage } from "./generation.js";
 import { parseReply, type ReplySchema } from "./response-schema.js";
 
-/** A tool that the model asks its caller to run. */
+/** A tool call that the model asks the caller to run. */
 export interface ToolCall extends ChatToolCall {
-  /** The arguments as a value; undefined if the model wrote no JSON. */
+  /** The parsed arguments; undefined if the model did not write valid JSON. */
   readonly input: unknown;
 }
 
-/** One step of a reply: text, reasoning, or a tool call that is complete. */
+/** One event of a reply: text, reasoning, or a complete tool call. */
 export type ReplyEvent =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
   | ({ readonly type: "tool-call" } & ToolCall);
 
-/** The reply of a chat, complete. */
+/** The complete reply of a chat. */
 export class Reply<Value = undefined> {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: ChatFinishReason;
-  /** The requested stop string that ended it, if one did. */
+  /** The stop string that ended it, if one did. */
   readonly stop: string | undefined;
   readonly usage: Usage;
   readonly timings: GenerationTimings;
@@ -49,17 +49,17 @@ export class Reply<Value = undefined> {
     this.#value = value;
   }
 
-  /** The value of the schema that the chat asked for; throws if the reply was cut off or calls tools instead. */
+  /** The value of the requested schema; throws if the reply was cut off or calls tools instead. */
   get object(): Value {
     if (this.#value !== undefined) return this.#value.value;
     throw new ChatError(
       "CHAT_SCHEMA",
-      `[object] there is no complete object: the reply ended with "${this.finishReason}"; ask with a schema, and check finishReason first`,
+      `[object] there is no complete object: the reply ended with "${this.finishReason}"; pass a schema, and check finishReason first`,
       { details: { finishReason: this.finishReason, text: this.text } },
     );
   }
 
-  /** The reply as a message, to go on with the conversation. */
+  /** The reply as a message, for continuing the conversation. */
   get message(): ChatMessage {
     return {
       role: "assistant",
@@ -72,24 +72,32 @@ export class Reply<Value = undefined> {
   }
 }
 
-/** Told when a chat begins, and when it has ended: with its reply, or without one if it failed. */
+/**
+ * Notified when a chat starts, and when it has ended: with its reply, or without one if it failed. Part of the
+ * internals.
+ */
 export interface ChatFollower<Value> {
   begins(): void;
   ends(reply: Reply<Value> | undefined): void;
 }
 
+/** How a chat is started. Part of the internals. */
 export interface ChatStart<Value> {
-  /** Begins the chat; called once. */
+  /** Starts the chat; called once. */
   readonly begin: () => Promise<ChatStream>;
   /** Throws if the model has been disposed: then that is why the chat failed, whatever was missed first. */
   readonly assertAlive: () => void;
   readonly schema: ReplySchema<Value> | undefined;
 }
 
-/** A chat in the making: iterate its events, await its result, or do both. */
+/** A running chat: iterate its events, await its result, or do both. */
 export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, PromiseLike<Reply<Value>> {
   readonly #start: ChatStart<Value>;
   #stream: Promise<ChatStream> | undefined;
+  /**
+   * The whole reply; reading this property starts the chat, and reading it again returns the same promise. Rejects if
+   * the chat fails.
+   */
   #result: Promise<Reply<Value>> | undefined;
   #isIterated = false;
   #follower: ChatFollower<Value> | undefined;
@@ -98,7 +106,7 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
     this.#start = start;
   }
 
-  /** For sessions: tells a follower what becomes of the chat. Part of the internals. */
+  /** Used by sessions to follow the chat. Part of the internals. */
   followedBy(follower: ChatFollower<Value>): this {
     this.#follower = follower;
     return this;
@@ -108,7 +116,7 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
   get result(): Promise<Reply<Value>> {
     if (this.#result === undefined) {
       this.#result = this.#reply();
-      // A reader who iterates sees the failure there; a result that is not awaited must not end the process.
+      // A reader that iterates gets the failure there; a result that is not awaited must not end the process.
       this.#result.catch(() => {});
     }
     return this.#result;
@@ -123,15 +131,15 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
     return this.result.then(fulfilled, rejected);
   }
 
-  /** The events, once: a second iteration is refused. */
+  /** Iterates over the events; possible once. */
   [Symbol.asyncIterator](): AsyncGenerator<ReplyEvent, void, undefined> {
-    if (this.#isIterated) throw new TypeError("a chat is iterated once; `await chat.result` has its reply");
+    if (this.#isIterated) throw new TypeError("a chat can be iterated only once; `await chat.result` has its reply");
     this.#isIterated = true;
     return this.#events();
   }
 
   async *#events(): AsyncGenerator<ReplyEvent, void, undefined> {
-    // Events are read once: after the result was asked for they come whole, at the end.
+    // Events are read once: if the result was requested first, they arrive at the end, as a whole.
     if (this.#result !== undefined) return yield* wholeEvents(await this.#result);
     const stream = await this.#begin();
     try {
@@ -143,10 +151,10 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
       this.#start.assertAlive();
       throw error;
     } finally {
-      // Left early or not, the reply is what was generated by then.
+      // Whether or not the iteration was left early, the reply is what was generated by then.
       void this.result;
     }
-    // What the schema's own validation refuses is a failure of the chat.
+    // A reply that fails the schema's own validation fails the chat.
     await this.result;
   }
 

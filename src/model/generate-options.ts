@@ -1,4 +1,4 @@
-// Options of `model.generate`: their check, and the request that they make.
+// Options of `model.generate`: their checks, and the request that they result in.
 
 import { FORMAT_CHECKS, type FormatOptions } from "./response-format.js";
 import { MAX_DELAY_MS, MAX_PRIORITY, MAX_TOP_LOGPROBS } from "../engine/completion-request.js";
@@ -11,29 +11,29 @@ import { Sampler } from "../sampler/sampler.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { count, flag, type OptionCheck, type OptionChecks, signal, unchecked } from "./checked-options.js";
 
-/** Options of one generation; the sampler's options stand beside those that end it. */
+/** Options of one generation: the sampler's, and those that limit the text. */
 export interface GenerateOptions extends Partial<Omit<SamplerOptions, "dryBreakers">>, FormatOptions {
-  /** Texts past which DRY follows no repetition back; line ends, colons, quotes and stars by default. */
+  /** Texts that DRY repetitions do not extend past; line ends, colons, quotes and asterisks by default. */
   readonly dryBreakers?: readonly string[];
-  /** The most tokens to generate; by default as many as the context holds. */
+  /** Maximum number of tokens to generate; by default as many as the context holds. */
   readonly maxTokens?: number;
-  /** Text that ends the generation and is not part of it. */
+  /** Text that ends the generation and is not part of the result. */
   readonly stop?: string | readonly string[];
-  /** Aborting it ends the generation with the text so far and the finish reason "abort". */
+  /** Aborting ends the generation with the text so far and the finish reason "abort". */
   readonly signal?: AbortSignal;
   /**
-   * Ends the generation with the text so far and the finish reason "timeout"; counted from its start, queueing
-   * included.
+   * Ends the generation after this time with the text so far and the finish reason "timeout"; counted from its start,
+   * including time in the queue.
    */
   readonly timeoutMs?: number;
-  /** Goes on past end-of-sequence tokens. */
+  /** Continues past end-of-sequence tokens. */
   readonly ignoreEndOfGeneration?: boolean;
   /**
-   * Whether the text of special tokens in a prompt becomes these tokens; true by default, as a prompt is the program's
-   * own text. Use false for text from users or files.
+   * Whether the text of special tokens in a prompt becomes these tokens; true by default, because a prompt is the
+   * program's own text. Use false for text from users or files.
    */
   readonly parseSpecial?: boolean;
-  /** Adds log-probabilities to deltas: of each token, and of this many of the likeliest ones beside it (0 to 20). */
+  /** Adds log-probabilities to deltas: of each token, and of this many of the likeliest alternatives (0 to 20). */
   readonly topLogprobs?: number;
   /** From -100 to 100, 0 by default. Generations of a higher priority are started first. */
   readonly priority?: number;
@@ -44,6 +44,7 @@ const SAMPLER_CHECKS = Object.fromEntries(Object.keys(SAMPLER_DEFAULTS).map((nam
   OptionCheck
 >;
 
+/** The checks of `model.generate`'s options. */
 export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
   // The sampler checks its own options.
   ...SAMPLER_CHECKS,
@@ -59,17 +60,17 @@ export const GENERATE_CHECKS: OptionChecks<GenerateOptions> = {
   priority: count(-MAX_PRIORITY, MAX_PRIORITY),
 };
 
-/** For samplers that sample nothing. */
+/** For samplers that only check options. */
 const NO_HISTORY = new TokenHistory(0);
 
 /** The parts of a model that a request depends on. */
-export interface GeneratingModel {
+interface GeneratingModel {
   readonly vocabularySize: number;
   /** Throws if the file has no vocabulary. */
   readonly tokenizer: Tokenizer;
 }
 
-/** A prompt and options that were checked, as the engine takes them. Throws if an option of the sampler is wrong. */
+/** Converts a prompt and checked options to the engine's request. Throws if an option of the sampler is invalid. */
 export function completionRequest(
   prompt: Int32Array,
   options: GenerateOptions,
@@ -101,7 +102,7 @@ export function completionRequest(
   };
 }
 
-/** One stop string or several; what is neither is left to the check. */
+/** One stop string or several as a list; other values are left to the check. */
 export function stopList<Value>(stop: Value): Value extends readonly string[] ? Value : readonly string[] {
   return (typeof stop === "string" ? [stop] : (stop ?? [])) as never;
 }

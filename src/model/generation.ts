@@ -1,53 +1,53 @@
 // Text that a model generates, as its reader sees it: deltas to iterate, a result to await, or both. Invariants:
-// nothing is computed before the first delta or the result is asked for; leaving the iteration early cancels what is
-// left and frees it; the result settles however the generation ends.
+// nothing is computed before the first delta or the result is requested; leaving the iteration early cancels the rest
+// and frees it; the result settles however the generation ends.
 
 import type { CompletionSummary, TokenLogprob, WholeCompletion } from "../engine/serving.js";
 
 /**
  * Why text ended: "stop" at an end-of-sequence token or a stop string, "length" at `maxTokens` or the end of the
- * context, "tool-calls" when tools are to be called, "abort" by a signal or by leaving the iteration, "timeout" by
+ * context, "tool-calls" if the reply calls tools, "abort" by a signal or by leaving the iteration, "timeout" by
  * `timeoutMs`, "error" if it failed.
  */
 export type FinishReason = "stop" | "length" | "tool-calls" | "abort" | "timeout" | "error";
 
-/** Text that was added since the delta before. */
+/** Text that was generated since the previous delta. */
 export interface GenerationDelta {
   /** May be empty while a character or a possible stop string is incomplete. */
   readonly text: string;
-  /** The tokens behind it; several if the reader was slower than the model. */
+  /** The tokens of the text; several if the reader was slower than the model. */
   readonly tokens: readonly number[];
   /** One for each token, if `topLogprobs` was given. */
   readonly logprobs?: readonly TokenLogprob[];
 }
 
-/** Tokens that a generation took. */
+/** Token counts of a generation. */
 export interface Usage {
   readonly promptTokens: number;
-  /** Of the prompt, tokens whose keys and values were in the cache already. */
+  /** Prompt tokens whose keys and values were already in the KV cache. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
-  /** Of the completion, tokens of reasoning; 0 for a model that is not asked to reason. */
+  /** Generated tokens that were reasoning; 0 if the model did not reason. */
   readonly reasoningTokens: number;
 }
 
-/** How long the parts of a generation took. */
+/** Times of the phases of a generation. */
 export interface GenerationTimings {
-  /** From the start until the first part of the prompt was computed. */
+  /** From the start until the first step with a part of the prompt. */
   readonly queuedMs: number;
-  /** From then until the first token. */
+  /** From that step until the first token. */
   readonly promptMs: number;
   /** From the first token to the last. */
   readonly generateMs: number;
   /** From the start to the first token. */
   readonly timeToFirstTokenMs: number;
-  /** Of the prompt's tokens that were not cached. */
+  /** Prefill speed over the prompt tokens that were not cached. */
   readonly promptTokensPerSecond: number;
-  /** Of the tokens after the first. */
+  /** Decode speed over the tokens after the first. */
   readonly tokensPerSecond: number;
 }
 
-/** What a generation came to. */
+/** The complete result of a generation. */
 export interface GenerationResult {
   readonly text: string;
   readonly finishReason: FinishReason;
@@ -55,17 +55,21 @@ export interface GenerationResult {
   readonly stop?: string;
   readonly usage: Usage;
   readonly timings: GenerationTimings;
-  /** The same seed, prompt and options give the same text again. */
+  /** The same seed, prompt and options generate the same text again. */
   readonly seed: number;
 }
 
-/** Begins the completion; one that is cancelled already ends without computing anything. */
+/** Starts a completion; one that is already cancelled ends without computing anything. Part of the internals. */
 export type StartCompletion = (isCancelled: boolean) => WholeCompletion;
 
-/** Text in the making: iterate its deltas, await its result, or do both. */
+/** A running generation: iterate its deltas, await its result, or do both. */
 export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<GenerationResult> {
   readonly #start: StartCompletion;
   #completion: WholeCompletion | undefined;
+  /**
+   * The whole text and how it ended; reading this property starts the generation, and reading it again returns the same
+   * promise. Rejects if the generation fails.
+   */
   #result: Promise<GenerationResult> | undefined;
   #isIterated = false;
 
@@ -97,11 +101,12 @@ export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<G
     this.#completion.cancel();
   }
 
-  /** The deltas, once: a second iteration is refused. */
+  /** Iterates over the deltas; possible once. */
   [Symbol.asyncIterator](): AsyncIterator<GenerationDelta, undefined> & {
     return(): Promise<IteratorReturnResult<undefined>>;
   } {
-    if (this.#isIterated) throw new TypeError("a generation is iterated once; `await generation.result` has its text");
+    if (this.#isIterated)
+      throw new TypeError("a generation can be iterated only once; `await generation.result` has its text");
     this.#isIterated = true;
     let deltas: AsyncIterator<Delta, undefined> | undefined;
     return {
@@ -124,7 +129,7 @@ export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<G
 
 type Delta = Pick<GenerationDelta, "text" | "tokens"> & { readonly logprobs: readonly TokenLogprob[] };
 
-/** The last delta of a completion may only say that it is the last. */
+/** The last delta of a completion may only mark its end. */
 async function nextDelta(deltas: AsyncIterator<Delta, undefined>): Promise<IteratorResult<GenerationDelta, undefined>> {
   for (;;) {
     const result = await deltas.next();
@@ -137,12 +142,12 @@ async function nextDelta(deltas: AsyncIterator<Delta, undefined>): Promise<Itera
 
 function wholeResult(completion: WholeCompletion): Promise<GenerationResult> {
   const result = completion.summary.then((summary) => resultOf(completion.text(), summary));
-  // A reader who iterates sees the failure there; a result that is not awaited must not end the process.
+  // A reader that iterates gets the failure there; a result that is not awaited must not end the process.
   result.catch(() => {});
   return result;
 }
 
-/** The times of a completion, as results show them. */
+/** The times of a completion in the form of results. */
 export function timingsOf(summary: CompletionSummary): GenerationTimings {
   const { promptTokens, cachedTokens, generatedTokens } = summary;
   const { queuedMs, promptMs, timeToFirstTokenMs, tokensPerSecond } = summary;

@@ -18,37 +18,42 @@ import {
 } from "./checked-options.js";
 import { Model } from "./model.js";
 
-/** A backend by name; "auto" takes the best that this machine has. */
+/** A backend's name; "auto" chooses the best one that this machine can run. */
 export type BackendName = "auto" | "hip" | "cuda" | "cpu" | "reference";
 
 const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
 /** Options of `loadModel`. */
 export interface LoadModelOptions {
-  /** What computes; "auto", the default, takes the best that this machine has. */
+  /** What computes the model; "auto", the default, chooses the best backend of this machine. */
   readonly backend?: BackendName;
-  /** Positions that prompt and generated text may have together; by default the model's own, but at most 4,096. */
+  /**
+   * Context length: maximum positions of prompt and generated text together; by default the model's own, but at most
+   * 4,096.
+   */
   readonly contextTokens?: number;
-  /** How many generations run at once; more wait in a queue. 64 by default, fewer if the backend's steps hold fewer. */
+  /**
+   * Maximum number of generations in a batch; more wait in a queue. 64 by default, fewer if the backend's steps hold
+   * fewer.
+   */
   readonly concurrency?: number;
-  /** How keys and values are stored; by default as the backend prefers. */
+  /** Type of the KV cache; by default the one that the backend prefers. */
   readonly kvCacheType?: KvCacheType;
-  /** Tries allocations that the plan takes for too large; what the driver then refuses is an error. */
+  /** Attempts allocations that seem too large; if the driver refuses them, that is an error. */
   readonly ignoreMemoryCheck?: boolean;
-  /** CPU threads; by default one for each physical core. */
+  /** CPU threads; by default one per physical core. */
   readonly threads?: number;
   /** Name or number of the GPU. */
   readonly device?: string | number;
   /** Bit-exact results regardless of batching; slower prefill. */
   readonly deterministic?: boolean;
-  /**
-   * The prompt that `generate` will be given right away: what it takes is loaded at once, and not with the first use.
-   */
+  /** The prompt of the first `generate` call: loading starts at once with what it needs, instead of at first use. */
   readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
+/** The checks of `loadModel`'s options. */
 export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
   // The registry refuses an unknown name with the nearest one, and backends check what is theirs.
   backend: unchecked,
@@ -63,18 +68,18 @@ export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
   onProgress: callback,
 };
 
-/** Opens a model lazily: the header is read and the plan built, weights follow with the first use. */
+/** Opens a model lazily: reads the header and builds the plan; weights are loaded at first use. */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   return await typedErrors("loadModel", () => openModel(path, options));
 }
 
-/** What a server says of a model beside its options. */
+/** Further options for a model that a server opens. */
 export interface ServedModelOptions {
   readonly name?: string;
   readonly serving?: ServingOptions;
 }
 
-/** Opens a model as `loadModel` does, for a server if `served` says so. */
+/** Opens a model as `loadModel` does, with a server's name and serving options if given. */
 export async function openModel(
   path: string,
   options: LoadModelOptions,
@@ -91,7 +96,7 @@ export async function openModel(
   return await Model.open(path, backend, { ...defined(opening), ...served });
 }
 
-/** Without the keys whose value is undefined. */
+/** The options without keys whose value is undefined. */
 function defined<Options extends object>(options: Options): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
 }

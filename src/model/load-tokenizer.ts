@@ -7,7 +7,7 @@ import { GgufFile } from "../gguf/file.js";
 import { createTokenizer, hasTokenizer, type Tokenizer } from "../tokenizer/tokenizer.js";
 import { typedErrors } from "./typed-errors.js";
 
-/** A tokenizer alone, also from a file that has a vocabulary and no tensors. */
+/** Opens only the tokenizer of a file, which may be a vocabulary without tensors. */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
   return await typedErrors("loadTokenizer", async () => {
     using file = await GgufFile.open(path, { mapping: "off" });

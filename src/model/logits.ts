@@ -5,13 +5,13 @@ import type { RowSink } from "../engine/row-job.js";
 import { BackendError } from "../errors.js";
 import type { FiniteRow } from "../plan/output-row.js";
 
-/** Gathers rows of logits in one array, which is allocated before anything is computed. */
+/** Collects rows of logits in one array, which is allocated before anything is computed. */
 export class LogitsSink implements RowSink<Float32Array> {
   readonly want = { want: { kind: "logits" } } as const;
   readonly #logits: Float32Array;
   #filled = 0;
 
-  /** Throws BACKEND_MEMORY if there is no memory for so many rows. */
+  /** Throws BACKEND_MEMORY if there is not enough memory for the rows. */
   constructor(tokens: number, vocabularySize: number, memory: BackendMemory) {
     this.#logits = allocateLogits(tokens, vocabularySize, memory);
   }
@@ -40,7 +40,7 @@ function allocateLogits(tokens: number, vocabularySize: number, { availableBytes
   }
   throw new BackendError(
     "BACKEND_MEMORY",
-    `[logits] ${tokens} × ${vocabularySize} logits need ${neededBytes} bytes and ${availableBytes} are free; ask for fewer tokens at once`,
+    `[logits] ${tokens} × ${vocabularySize} logits need ${neededBytes} bytes and ${availableBytes} are free; pass fewer tokens at once`,
     { details: { tokens, vocabularySize, neededBytes, availableBytes } },
   );
 }

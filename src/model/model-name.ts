@@ -1,10 +1,10 @@
-// What a model is called if no other name was given: after its file.
+// The default name of a model: that of its file.
 
 import { basename } from "node:path";
 
 const PART_OF_SPLIT = /-\d{5}-of-\d{5}$/;
 
-/** The file's name without `.gguf`, and without the number of a part. */
+/** The file's name without `.gguf` and without the number of a part. */
 export function modelName(path: string): string {
   return basename(path)
     .replace(/\.gguf$/i, "")

@@ -1,4 +1,4 @@
-// A model as its user holds it: text or token ids in, text, vectors or logits out. Opening maps the file and builds the
+// A model as its user sees it: text or token ids in, text, vectors or logits out. Opening maps the file and builds the
 // plan; the vocabulary is decoded and the engine started at first use, and weights are loaded by the first step.
 
 import type { Backend } from "../backends/contract.js";
@@ -35,36 +35,37 @@ import { modelName } from "./model-name.js";
 import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 
-/** A prompt as text, or as the ids of its tokens. */
+/** A prompt as text or as token ids. */
 export type Prompt = string | Int32Array | readonly number[];
 
 /** Options of `model.embed`. */
 export interface EmbedOptions {
-  /** Aborting it rejects with its reason. */
+  /** Aborting rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 const EMBED_CHECKS: OptionChecks<EmbedOptions> = { signal };
 
+/** Options of `Model.open`. Part of the internals. */
 export interface OpenOptions extends ModelOptions {
-  /** What this prompt takes is loaded at once, and not with the first use. */
+  /** Loading starts at once with what this prompt needs, instead of at first use. */
   readonly firstPrompt?: string;
-  /** Sequences that run at once, 64 by default; more wait. */
+  /** Maximum number of sequences in a batch, 64 by default; more wait in a queue. */
   readonly concurrency?: number;
-  /** As requests and logs call the model; by default its file's name. */
+  /** The model's name in requests and logs; by default its file's name. */
   readonly name?: string;
-  /** For a server: a KV cache that is allocated whole, and a queue with a limit. */
+  /** Options of a server: a KV cache that is allocated at once, and a bounded queue. */
   readonly serving?: ServingOptions;
 }
 
-/** An open model. Everything that is asked of it at once is computed in shared steps; dispose it to free its memory. */
+/** An open model. Concurrent requests are computed in shared steps; dispose it to free its memory. */
 export class Model implements AsyncDisposable {
   /** By default the name of its file, without `.gguf`. */
   readonly name: string;
-  /** The file it was opened from; the first part of a split one. */
+  /** The file it was opened from; the first part of a split model. */
   readonly path: string;
   readonly plan: ExecutionPlan;
-  /** Positions that prompt and generated text of one sequence may have together. */
+  /** Context length: maximum positions of prompt and generated text of one sequence together. */
   readonly contextTokens: number;
   readonly #loader: GgufLoader;
   readonly #backend: Backend;
@@ -72,6 +73,7 @@ export class Model implements AsyncDisposable {
   readonly #opening: Opening;
   readonly #options: Pick<OpenOptions, "concurrency" | "serving">;
   #tokenizer: Tokenizer | undefined;
+  /** The engine of this model, started at first use. Part of the internals. */
   #engine: Engine | undefined;
   #chats: Promise<ModelChats> | undefined;
   #closing: Promise<void> | undefined;
@@ -88,7 +90,9 @@ export class Model implements AsyncDisposable {
     this.contextTokens = plan.config.contextTokens;
   }
 
-  /** Owns `backend` from here on: it is disposed with the model, or at once if opening fails. */
+  /**
+   * Takes ownership of `backend`, which is disposed with the model, or at once if opening fails. Part of the internals.
+   */
   static async open(
     path: string,
     backend: Backend | Promise<Backend>,
@@ -124,12 +128,15 @@ export class Model implements AsyncDisposable {
     return readChatTemplates(this.#loader.file.metadata);
   }
 
-  /** The device was lost or the file damaged: nothing can be computed any more, only loading the model again helps. */
+  /**
+   * Whether the device was lost or the file is damaged: nothing can be computed any more, and only loading the model
+   * again helps.
+   */
   get isLost(): boolean {
     return this.#engine?.isLost ?? false;
   }
 
-  /** The file's header, from which another thread makes the same tokenizer. */
+  /** The file's header, from which another thread builds the same tokenizer. */
   readHeader(): Promise<HeaderBytes> {
     return this.#loader.file.readHeader();
   }
@@ -152,23 +159,22 @@ export class Model implements AsyncDisposable {
     return timings === undefined ? undefined : { ...this.#opening.times, ...timings };
   }
 
-  /** What the engine does and has done. */
+  /** The present state of the engine, and its totals. */
   statistics(): EngineStatistics {
     return this.engine.statistics();
   }
 
   /**
    * Compiles kernels, chooses algorithms and captures graphs for batches and prompts of all sizes, so that no request
-   * stops for them; allocates the whole KV cache. Resolves when it is done, or when the model is disposed; never
-   * rejects.
+   * waits for them; allocates the whole KV cache. Resolves when it is done or the model is disposed; never rejects.
    */
   warmUp(options: WarmUpOptions = {}): Promise<void> {
     return this.engine.warmUp(options);
   }
 
   /**
-   * Continues a prompt. Nothing runs until the generation is iterated or its result is asked for. Generations that run
-   * at the same time are batched; those beyond the model's concurrency wait in a queue.
+   * Continues a prompt. Nothing runs until the generation is iterated or its result is requested. Concurrent
+   * generations are batched; those beyond the model's concurrency wait in a queue.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): Generation {
     checkOptions("generate", options, GENERATE_CHECKS);
@@ -192,8 +198,8 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Replies to a conversation by the model's own chat template, with tools, reasoning and structured output. Nothing runs
-   * until the chat is iterated or its result is asked for. Text of messages never becomes control tokens.
+   * Replies to a conversation with the model's own chat template, with tools, reasoning and structured output. Nothing
+   * runs until the chat is iterated or its result is requested. Text of messages never becomes control tokens.
    */
   chat<Value = undefined>(messages: readonly ChatMessage[], options: ChatOptions<Value> = {}): Chat<Value> {
     this.#lifetime.assertAlive();
@@ -209,20 +215,20 @@ export class Model implements AsyncDisposable {
     return new Chat<Value>({ begin, schema, assertAlive: () => this.#lifetime.assertAlive() });
   }
 
-  /** A conversation that keeps its messages from turn to turn. */
+  /** Starts a conversation that keeps its messages from turn to turn. */
   session(options: SessionOptions = {}): Session {
     this.#lifetime.assertAlive();
     return new Session(this, options);
   }
 
-  /** A conversation that `session.save` wrote, to go on with. */
+  /** Continues a conversation that `session.save` wrote to a file. */
   async loadSession(path: string, options: Omit<SessionOptions, "system" | "messages"> = {}): Promise<Session> {
     return this.session({ ...options, messages: await readSession(path) });
   }
 
   /**
-   * A vector for each text: the mean of the last layer's states over its tokens, scaled to length 1, so that the dot
-   * product of two vectors is their cosine similarity. Texts are batched; token ids are taken instead of text.
+   * A vector for each text: the mean of the last layer's hidden states over its tokens, scaled to length 1, so that the
+   * dot product of two vectors is their cosine similarity. Texts are batched; token ids may be passed instead of text.
    */
   async embed(inputs: readonly (string | Int32Array)[], options: EmbedOptions = {}): Promise<Float32Array[]> {
     checkOptions("embed", options, EMBED_CHECKS);
@@ -241,7 +247,7 @@ export class Model implements AsyncDisposable {
     return await this.engine.score({ tokens, firstOutput: 0, signal: undefined }, sink);
   }
 
-  /** How well the model predicts a text; yields after each window, and the last one is the result. */
+  /** Measures how well the model predicts a text; yields after each window, and the last value is the result. */
   perplexity(text: string, options: PerplexityOptions = {}): AsyncGenerator<PerplexityProgress, void, undefined> {
     checkOptions("perplexity", options, perplexityChecks(this.contextTokens));
     const { tokenizer } = this;
@@ -255,13 +261,13 @@ export class Model implements AsyncDisposable {
     });
   }
 
-  /** Fails what runs and waits, then frees everything. */
+  /** Fails running and queued requests, then frees everything. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
-  /** The same, by a name that needs no symbol. */
+  /** The same as `Symbol.asyncDispose`, for code without `await using`. */
   dispose(): Promise<void> {
     return this[Symbol.asyncDispose]();
   }
@@ -281,7 +287,7 @@ export class Model implements AsyncDisposable {
     );
   }
 
-  /** Templates and grammars are loaded with the first chat: who only generates waits for none of their code. */
+  /** Templates and grammars are loaded with the first chat: callers that only generate do not wait for their code. */
   #startChats(): Promise<ModelChats> {
     this.#lifetime.assertAlive();
     this.#chats ??= import("./chat-services.js").then((services) => new services.ModelChats());
@@ -300,16 +306,16 @@ export class Model implements AsyncDisposable {
         readHeader: () => this.readHeader(),
         growsKvCache: serving === undefined,
       },
-      // A caller in the same process waits for all that it asks for: no request is refused for a long queue.
+      // Callers in the same process wait for their requests: none is refused because of a long queue.
       serving ?? { ...(concurrency === undefined ? {} : { maxSequences: concurrency }), maxQueued: MAX_QUEUED },
     );
   }
 
   #refuseTooLong(tokens: number): void {
-    if (tokens > this.contextTokens) throw tooLong(tokens, this.contextTokens, "; ask for fewer");
+    if (tokens > this.contextTokens) throw tooLong(tokens, this.contextTokens, "; pass fewer");
   }
 
-  /** Ids are checked as the caller gave them: a typed array would wrap 2³² + 5 to 5. */
+  /** Ids are checked before conversion: a typed array would wrap 2³² + 5 to 5. */
   #promptTokens(where: string, prompt: Prompt, parseSpecial: boolean): Int32Array {
     this.#lifetime.assertAlive();
     if (typeof prompt === "string") return this.tokenize(prompt, { parseSpecial });

@@ -1,5 +1,5 @@
-// Opens a model's file and builds its plan. While a backend is still starting, the file is opened and its vocabulary
-// decoded, as far as there is time.
+// Opens a model's file and builds its plan. While the backend is starting, the file is opened and as much of its
+// vocabulary decoded as time allows.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
@@ -8,26 +8,24 @@ import { refuseContext } from "../engine/plan-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
 
-/**
- * How long the parts of loading took; they overlap. Names that end in `StartMs` count from the start of the process.
- */
+/** Times of the parts of loading, which overlap. Names that end in `StartMs` count from the start of the process. */
 export interface LoadTimings extends BackendLoadTimings {
-  /** From the start of the process until the model was asked for. */
+  /** From the start of the process until the model was requested. */
   readonly processStartMs: number;
   readonly planStartMs: number;
-  /** What the plan took once file and backend were ready. */
+  /** Time for building the plan once file and backend were ready. */
   readonly planMs: number;
 }
 
-/** A file that is open, with its plan. */
+/** An open file with its plan. */
 export interface Opening {
   readonly opened: OpenedPlan;
-  /** The vocabulary, as far as there was time to decode it. */
+  /** The vocabulary, as far as it has been decoded. */
   readonly tokenizer: TokenizerBuilder | undefined;
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
-/** Owns `backend` if it fails: then the backend is disposed. */
+/** Opens a file and builds its plan; disposes the backend if that fails. */
 export async function openModelFile(
   path: string,
   backend: Backend | Promise<Backend>,
@@ -46,14 +44,14 @@ export async function openModelFile(
     const { plan, planStartMs, planMs } = opened;
     const ready = plan.backend.ready?.();
     if (ready !== undefined) {
-      // There is time to prepare what the prompt takes, too.
+      // There is time to prepare the first prompt, too.
       if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined)
         preparePrompt(plan, tokenizer, firstPrompt);
       await ready;
     }
     refuseContext(plan);
     if (firstPrompt !== undefined) {
-      // The rest of the vocabulary shares this thread with the loading, and what follows may hold the thread for
+      // Decoding the rest of the vocabulary shares this thread with loading, and what follows may block the thread for
       // longer.
       const begun = plan.preload();
       while (tokenizer?.step() === true) await nextTurn();
@@ -67,7 +65,7 @@ export async function openModelFile(
   }
 }
 
-/** Spends the time until a promise is settled on the vocabulary; returns which came first. */
+/** Decodes the vocabulary until a promise is settled; returns which ended first. */
 async function decodeUntil(
   settled: Promise<unknown>,
   tokenizer: TokenizerBuilder | undefined,
@@ -75,7 +73,7 @@ async function decodeUntil(
   let isWaiting = true;
   const stop = (): void => void (isWaiting = false);
   settled.then(stop, stop);
-  // A promise that is settled already leaves no time.
+  // A promise that is already settled leaves no time.
   await undefined;
   while (isWaiting && tokenizer?.step() === true) await nextTurn();
   return isWaiting ? "decoded" : "settled";
@@ -87,6 +85,6 @@ function preparePrompt(plan: ExecutionPlan, tokenizer: TokenizerBuilder | undefi
     const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
     if (tokens > 0) plan.prepareStep(tokens);
   } catch {
-    // It is tried again by the generation, which reports it.
+    // The generation tries again and reports the failure.
   }
 }

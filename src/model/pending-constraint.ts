@@ -1,8 +1,9 @@
-// A constraint whose grammar is still being compiled: its completion starts with the prompt meanwhile, and waits for the
+// A constraint whose grammar is still being compiled: its completion starts with prefill meanwhile, and waits for the
 // first mask.
 
 import type { TokenConstraint } from "../engine/serving.js";
 
+/** A constraint that becomes available later. */
 export class PendingConstraint implements TokenConstraint {
   readonly #pending: Promise<TokenConstraint>;
   #constraint: TokenConstraint | undefined;
@@ -14,7 +15,7 @@ export class PendingConstraint implements TokenConstraint {
       this.#constraint = constraint;
       return constraint;
     });
-    // The completion asks for a mask and gets the failure then.
+    // The completion requests a mask and gets the failure then.
     this.#pending.catch(() => {});
   }
 
@@ -39,7 +40,7 @@ export class PendingConstraint implements TokenConstraint {
     this.#isDisposed = true;
   }
 
-  /** Tokens are accepted after a mask only, so it has come by then. */
+  /** Tokens are accepted only after a mask, so the constraint is available by then. */
   #known(): TokenConstraint {
     if (this.#constraint === undefined) throw new TypeError("a token was accepted before the first mask");
     return this.#constraint;

@@ -1,4 +1,4 @@
-// Perplexity over windows of a text, counted as llama.cpp counts it: each window is run on its own, the first token is
+// Perplexity over windows of a text, computed as llama.cpp does: each window is computed separately, its first token is
 // replaced by BOS if the model adds one, and only the second half is scored, so that every scored token has context.
 
 import type { Engine } from "../engine/engine.js";
@@ -12,40 +12,41 @@ const MIN_WINDOW_TOKENS = 3;
 
 /** Options of `model.perplexity`. */
 export interface PerplexityOptions {
-  /** Tokens of a window; by default the whole context. */
+  /** Tokens per window; by default the whole context. */
   readonly windowTokens?: number;
-  /** Aborting it fails the measurement with its reason. */
+  /** Aborting rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
+/** The checks of `model.perplexity`'s options. */
 export function perplexityChecks(contextTokens: number): OptionChecks<PerplexityOptions> {
   return { windowTokens: count(MIN_WINDOW_TOKENS, contextTokens), signal };
 }
 
-export interface PerplexityRequest {
+interface PerplexityRequest {
   readonly engine: () => Engine;
   readonly tokens: Int32Array;
   readonly windowTokens: number;
-  /** Takes the place of each window's first token. */
+  /** Replaces each window's first token. */
   readonly bosToken: number | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The measurement after a window. */
+/** The result so far, after a window. */
 export interface PerplexityProgress {
-  /** Windows that are done. */
+  /** Number of finished windows. */
   readonly window: number;
   readonly windows: number;
   readonly windowTokens: number;
-  /** Of the whole text, scored or not. */
+  /** Tokens of the whole text, scored or not. */
   readonly tokens: number;
   readonly scoredTokens: number;
-  /** Mean of the negative log-likelihood so far, and its exponential. */
+  /** Mean negative log-likelihood so far. */
   readonly meanNll: number;
   readonly perplexity: number;
 }
 
-/** Yields after every window; the last one is the result. */
+/** Yields after every window; the last value is the result. */
 export async function* measurePerplexity(
   request: PerplexityRequest,
 ): AsyncGenerator<PerplexityProgress, void, undefined> {
@@ -82,7 +83,7 @@ export async function* measurePerplexity(
   }
 }
 
-/** Adds up the negative log-likelihoods of the tokens that follow each row. */
+/** Sums the negative log-likelihoods of the tokens that follow each row. */
 class NllSink implements RowSink<number> {
   readonly want = { want: { kind: "logits" } } as const;
   readonly #following: Int32Array;

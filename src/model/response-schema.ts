@@ -7,7 +7,7 @@ import { isPlainObject } from "../plain-object.js";
 /** A JSON Schema of draft 4 to 2020-12, as plain data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The part of the Standard Schema interface (version 1) that replies need; Zod 4, Valibot and ArkType have it. */
+/** The part of the Standard Schema interface (version 1) that replies need; Zod 4, Valibot and ArkType implement it. */
 export interface StandardSchema<Value> {
   readonly "~standard": {
     readonly version: 1;
@@ -17,7 +17,7 @@ export interface StandardSchema<Value> {
   };
 }
 
-/** What a Standard Schema says of a value: the value, or what is wrong with it. */
+/** The result of a Standard Schema's validation: the value, or what is wrong with it. */
 export type StandardResult<Value> =
   | { readonly value: Value; readonly issues?: undefined }
   | {
@@ -76,7 +76,7 @@ function converterOf(schema: object): (() => unknown) | undefined {
   return undefined;
 }
 
-/** The value that a complete reply stands for; rejects if the schema's own validation refuses it. */
+/** Parses a complete reply; rejects if the schema's own validation fails. */
 export async function parseReply<Value>(schema: ReplySchema<Value>, text: string): Promise<Value> {
   const value: unknown = JSON.parse(text);
   if (!isStandard(schema)) return value as Value;

@@ -1,5 +1,6 @@
-// A conversation that goes on: it keeps the messages, and the model's prefix cache keeps their keys and values, so that a turn
-// computes only what is new. Saved sessions are files from outside: their size and shape are checked before they are used.
+// A conversation over several turns: it keeps the messages, and the model's prefix cache keeps their keys and values,
+// so that a turn computes only what is new. Saved sessions are untrusted files: their size and form are checked before
+// they are used.
 
 import { open } from "node:fs/promises";
 import type { ChatMessage } from "../chat/message.js";
@@ -19,9 +20,9 @@ const MAX_FILE_BYTES = 256 * 2 ** 20;
 
 /** Options of `model.session`. */
 export interface SessionOptions {
-  /** The system message that the conversation starts with. */
+  /** The system prompt of the conversation. */
   readonly system?: string;
-  /** Earlier messages to go on from, after the system message. */
+  /** Earlier messages to continue from, after the system prompt. */
   readonly messages?: readonly ChatMessage[];
   /** Options of every turn; those of `say` take precedence. */
   readonly chat?: ChatOptions<never>;
@@ -29,7 +30,7 @@ export interface SessionOptions {
 
 const SESSION_OPTION_NAMES: Readonly<Record<keyof SessionOptions, true>> = { system: true, messages: true, chat: true };
 
-/** The part of a model that a session needs. */
+/** The part of a model that a session needs. Part of the internals. */
 export interface SessionModel {
   readonly name: string;
   chat<Value = undefined>(messages: readonly ChatMessage[], options?: ChatOptions<Value>): Chat<Value>;
@@ -59,8 +60,8 @@ export class Session {
   }
 
   /**
-   * One turn: the text, or a list of messages such as the results of tools, and the model's reply. Both become part of the
-   * conversation when the reply is complete, or when it was cut off; a turn that fails leaves the conversation as it was.
+   * One turn: a text, or a list of messages such as tool results, and the model's reply. Both become part of the
+   * conversation when the reply is complete or was cut off; a turn that fails leaves the conversation unchanged.
    */
   say<Value = undefined>(turn: string | readonly ChatMessage[], options: ChatOptions<Value> = {}): Chat<Value> {
     const added: readonly ChatMessage[] = typeof turn === "string" ? [{ role: "user", content: turn }] : turn;
@@ -77,13 +78,13 @@ export class Session {
     return this.#followed(chat, added);
   }
 
-  /** The result of a tool as the message that answers its call. */
+  /** The result of a tool, as the message that answers its call. */
   static toolResult(call: Pick<ToolCall, "id" | "name">, result: unknown): ChatMessage {
     const content = typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
     return { role: "tool", content, toolCallId: call.id, name: call.name };
   }
 
-  /** Writes the conversation to a file, whole or not at all. */
+  /** Writes the conversation to a file, atomically. */
   async save(path: string): Promise<void> {
     const text = JSON.stringify({ format: FORMAT, model: this.#model.name, messages: this.#messages }, undefined, 1);
     try {

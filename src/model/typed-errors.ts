@@ -2,7 +2,7 @@
 
 import { typedError } from "../system-failure.js";
 
-/** Runs `work`; an error of the operating system that no part has put into words becomes one of ours. */
+/** Runs `work`; converts errors of the operating system that no other part has explained. */
 export async function typedErrors<Result>(place: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

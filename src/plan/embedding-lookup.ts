@@ -1,4 +1,4 @@
-// Rows of the embedding table alone, as a program of one operation: what `embeddingLookup` runs.
+// Rows of the embedding table alone, as a program of one operation: runs `embeddingLookup`.
 
 import type { Backend, CompiledProgram, ProgramLimits } from "../backends/contract.js";
 import { GraphBuilder } from "../graph/builder.js";
@@ -6,6 +6,7 @@ import type { Program } from "../graph/program.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import { StepCheck } from "./step-check.js";
 
+/** Looks up embedding rows on the backend. */
 export class EmbeddingLookup implements Disposable {
   readonly #width: number;
   readonly #chunkTokens: number;
@@ -46,7 +47,7 @@ export class EmbeddingLookup implements Disposable {
   }
 }
 
-/** A program that only looks tokens up: it uses no cache, and positions do not matter. */
+/** A program that only looks tokens up: it uses no cache, and positions are irrelevant. */
 function embeddingProgram({ operations, weights, vocabularySize, kv }: Program): Program {
   const embed = operations.find((operation) => operation.kind === "embed");
   if (embed === undefined) throw new TypeError("a program without an embedding");

@@ -1,5 +1,5 @@
-// A model ready to run on a backend: handles and a compiled program, no weights. The first step starts the loading, in
-// plan order, while it computes; a live plan's tensors stay on the device until it is disposed.
+// A model ready to run on a backend: tensor handles and a compiled program, without weights. The first step starts
+// loading them, in plan order, while it computes; the tensors of a plan stay on the device until it is disposed.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import type {
@@ -31,6 +31,7 @@ import { MAX_CONTEXT_TOKENS, type PlanConfig, resolvePlanConfig } from "./plan-c
 import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
 import { StepCheck } from "./step-check.js";
 
+/** The memory that a plan needs, by purpose. */
 export interface PlanMemory {
   /** Bytes of the weights in the file. */
   readonly weightBytes: number;
@@ -42,6 +43,7 @@ export interface PlanMemory {
   readonly scratchBytes: number;
 }
 
+/** A model on a backend: runs steps and creates KV caches. */
 export class ExecutionPlan implements AsyncDisposable {
   readonly parameters: HyperParameters;
   readonly program: Program;
@@ -78,13 +80,13 @@ export class ExecutionPlan implements AsyncDisposable {
     };
     const { vocabularySize, kv } = draft.program;
     this.#check = new StepCheck({ ...this.#limits, vocabularySize, kv });
-    // Last, because from here on the plan holds something that it has to release.
+    // Last, because the compiled program has to be released.
     this.#compiled = backend.compile(draft.program, this.#tensors, this.#limits);
     this.#pin = loader.pin(this.#tensors);
     this.#unregister = loader.register(this);
   }
 
-  /** Makes handles only. Throws with every wrong or missing tensor at once. */
+  /** Builds a plan without loading weights. Throws with every wrong or missing tensor at once. */
   static fromLoader(loader: GgufLoader, backend: Backend, config: PlanConfig = {}): ExecutionPlan {
     const draft = draftPlan(loader, backend);
     const problems = draft.layers.flatMap((layer) => layer.validate());
@@ -94,7 +96,7 @@ export class ExecutionPlan implements AsyncDisposable {
     return new ExecutionPlan(loader, backend, resolved, draft);
   }
 
-  /** Prepares everything but weights that a prefill of `tokens` tokens needs. */
+  /** Prepares everything but weights for a prefill of `tokens` tokens. */
   prepareStep(tokens: number): void {
     this.#lifetime.assertAlive();
     this.#compiled.prepare?.(Math.min(tokens, this.#limits.maxTokens));
@@ -106,21 +108,21 @@ export class ExecutionPlan implements AsyncDisposable {
     return this.#compiled.warmUpSteps?.(sequences) ?? [];
   }
 
-  /** Resolves when everything but weights is ready that a step of this shape needs. */
+  /** Resolves when everything but weights is ready for a step of this shape. */
   async prepareWarmUp(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#compiled.prepareWarmUp?.(shape);
   }
 
-  /** Lets the BLAS library choose how it computes the matmuls of a step of this shape. */
+  /** Lets the BLAS library choose algorithms for the matmuls of a step of this shape. */
   async rehearse(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
   }
 
   /**
-   * Loads what the first step will want, and resolves when the first of it is on its way. Not where it cannot fit: nothing
-   * is read then, and the step says why.
+   * Starts to load the weights, and resolves when the first one is being loaded. If they cannot fit, nothing is read,
+   * and the first step reports why.
    */
   async preload(): Promise<void> {
     this.#lifetime.assertAlive();
@@ -128,7 +130,7 @@ export class ExecutionPlan implements AsyncDisposable {
     if (!this.config.ignoreMemoryCheck && residentWeightBytes + scratchBytes > this.backend.memory().availableBytes)
       return;
     this.#startLoading();
-    // The step asks for the same and reports what is wrong.
+    // The step loads the same tensors and reports failures.
     await Promise.allSettled(this.#tensors.slice(0, 1).map((tensor) => tensor.load()));
   }
 
@@ -149,7 +151,10 @@ export class ExecutionPlan implements AsyncDisposable {
     }
   }
 
-  /** One sequence that owns the whole cache, in as many steps as it takes: the logits after its last token. */
+  /**
+   * Runs one sequence that owns the whole cache, in as many steps as necessary; returns the logits after its last
+   * token.
+   */
   async decode(tokens: Int32Array, position: number, kvCache: KvCache): Promise<Float32Array> {
     const table = Int32Array.from({ length: kvCache.options.blocks }, (_, block) => block);
     let rows: readonly OutputRow[] = [];
@@ -172,21 +177,21 @@ export class ExecutionPlan implements AsyncDisposable {
     return row.logits;
   }
 
-  /** The embedding row of each token, one after the other. */
+  /** The embedding row of each token, concatenated. */
   async embeddingLookup(tokens: Int32Array): Promise<Float32Array> {
     this.#lifetime.assertAlive();
     this.#embedding ??= new EmbeddingLookup(this.program, this.#loader, this.backend, this.#limits);
     return await this.#track(this.#embedding.rows(tokens));
   }
 
-  /** A cache with room for `tokens` positions, by default one sequence of the whole context. */
+  /** Creates a cache for `tokens` positions, by default one sequence of the whole context. */
   createKvCache(tokens = this.config.contextTokens): KvCache {
     this.#lifetime.assertAlive();
     optionalCount("plan", "tokens", tokens, 1, MAX_CONTEXT_TOKENS);
     return this.backend.createKvCache(this.#kvCacheOptions(tokens));
   }
 
-  /** Bytes that a cache for `tokens` positions would take. */
+  /** Bytes of a cache for `tokens` positions. */
   kvCacheBytes(tokens: number): number {
     return this.backend.kvCacheBytes(this.#kvCacheOptions(tokens));
   }
@@ -227,7 +232,9 @@ export class ExecutionPlan implements AsyncDisposable {
     return kvCacheOptions(this.program, this.config, tokens);
   }
 
-  /** A signal that aborts with the caller's or with this plan; made once per signal, because each listens to both. */
+  /**
+   * A signal that aborts with the caller's or with this plan; created once per signal, because each listens to both.
+   */
   #endedWith(signal: AbortSignal | undefined): AbortSignal {
     if (signal === undefined) return this.#ending.signal;
     const known = this.#combinedSignals.get(signal);
@@ -237,7 +244,7 @@ export class ExecutionPlan implements AsyncDisposable {
     return combined;
   }
 
-  /** Failures are left to the step, which asks for the same tensors and reports them. */
+  /** Failures are left to the step, which loads the same tensors and reports them. */
   #startLoading(): void {
     if (this.#isLoading) return;
     this.#isLoading = true;
@@ -272,7 +279,7 @@ function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backen
   );
 }
 
-/** Checked when the plan is built rather than in the middle of the first request. */
+/** Checked when the plan is built, not in the middle of the first request. */
 function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: GgufLoader, backend: Backend): void {
   const { blockTokens, kvCacheType } = config;
   const support = backend.supportsKvCache(kvCacheOptions(program, config, blockTokens));

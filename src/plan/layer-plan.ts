@@ -1,5 +1,5 @@
-// One segment of a model (a layer, or the embedding or the output): its operations and the handles of its
-// weights. Making one reads nothing; `validate` compares what the graph needs with what the file has, all at once.
+// One segment of a model (a layer, or the embedding or the output): its operations and the handles of its weights.
+// Creating one reads nothing; `validate` compares what the graph needs with what the file has, all at once.
 
 import type { Backend } from "../backends/contract.js";
 import { type Operation, type WeightId, weightsOf } from "../graph/operation.js";
@@ -12,7 +12,7 @@ import type { LazyTensor } from "../tensor/lazy-tensor.js";
 /** The `found` of a problem with a tensor that is not in the file. */
 export const MISSING = "no such tensor";
 
-/** Something that keeps a layer from running: a tensor of the file, or an operation of the backend. */
+/** Why a layer cannot run: a tensor of the file, or an operation that the backend does not support. */
 export interface LayerProblem {
   readonly kind: "tensor" | "operation";
   readonly layer: string;
@@ -22,13 +22,14 @@ export interface LayerProblem {
   readonly found: string;
 }
 
-/** A weight the graph asks for, and its handle if the file has the tensor. */
-export interface PlannedWeight {
+/** A weight that the graph needs, and its handle if the file has the tensor. */
+interface PlannedWeight {
   readonly id: WeightId;
   readonly spec: WeightSpec;
   readonly tensor: LazyTensor | undefined;
 }
 
+/** The operations and weights of one segment of a program. */
 export class LayerPlan {
   readonly name: string;
   readonly layer: number | undefined;
@@ -49,7 +50,9 @@ export class LayerPlan {
     });
   }
 
-  /** Every missing or wrong tensor, and every operation the backend cannot do; empty when all is well. */
+  /**
+   * Every missing or wrong tensor, and every operation that the backend does not support; empty if there is no problem.
+   */
   validate(): readonly LayerProblem[] {
     const problems = this.weights.flatMap((weight) => this.#weightProblems(weight));
     return problems.length > 0 ? problems : this.#unsupportedOperations();

@@ -1,10 +1,12 @@
-// A row of a step that is not finite fails its own sequence alone; here it becomes an error.
+// Turns output rows that are not finite into errors, each for its own sequence.
 
 import type { OutputRow } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
 
+/** An output row without NaN and infinity. */
 export type FiniteRow = Exclude<OutputRow, { readonly kind: "not-finite" }>;
 
+/** Throws BACKEND_NOT_FINITE for a row that is not finite. */
 export function requireFinite(row: OutputRow | undefined): FiniteRow {
   if (row === undefined) throw new BackendError("BACKEND_STEP", "[step] the backend returned too few rows");
   if (row.kind !== "not-finite") return row;

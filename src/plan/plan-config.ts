@@ -1,4 +1,4 @@
-// What a caller may choose about a plan, checked once.
+// Options of a plan, checked once.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import type { Backend, KvCacheType } from "../backends/contract.js";
@@ -9,20 +9,22 @@ const DEFAULT_BLOCK_TOKENS = 32;
 const MAX_BLOCK_TOKENS = 4096;
 /** Models state contexts of 128k and more, whose KV cache would fill the memory of most machines. */
 const DEFAULT_MAX_CONTEXT_TOKENS = 4096;
-/** Far beyond any published model; keeps sizes in exact integers. */
+/** Far above any published model; keeps sizes exact integers. */
 export const MAX_CONTEXT_TOKENS = 2 ** 24;
 
 const KV_CACHE_TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
+/** Options of a plan. */
 export interface PlanConfig {
-  /** Positions that one sequence may reach; by default the model's own context, but at most 4,096. */
+  /** Context length; by default the model's own, but at most 4,096. */
   readonly contextTokens?: number;
   readonly blockTokens?: number;
   readonly kvCacheType?: KvCacheType;
-  /** Allocates what the plan takes for too large as well: drivers of integrated GPUs report less memory than they have. */
+  /** Attempts allocations that seem too large: drivers of integrated GPUs report less memory than they have. */
   readonly ignoreMemoryCheck?: boolean;
 }
 
+/** Checks a plan's options and fills in defaults. */
 export function resolvePlanConfig(
   config: PlanConfig,
   parameters: HyperParameters,

@@ -1,4 +1,4 @@
-// A plan that may still turn out not to run: the file's family, its graph, and its layers with all their problems.
+// A plan before validation: the file's family, its graph, and its layers with all their problems.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
 import { detectArchitecture } from "../architectures/registry.js";
@@ -11,18 +11,19 @@ import type { GgufLoader } from "../loader/gguf-loader.js";
 import { nearestNames } from "../nearest.js";
 import { LayerPlan, type LayerProblem, MISSING } from "./layer-plan.js";
 
-/** Searching names takes time that a hostile file could multiply, and one hint shows the pattern. */
+/** Searching similar names takes time that a hostile file could multiply, and one hint shows the pattern. */
 const MAX_SUGGESTIONS = 3;
-/** Problems in the text of an error; its details hold every problem. */
+/** Problems listed in the error's text; its details contain all of them. */
 const MAX_LISTED_PROBLEMS = 64;
 
+/** Hyper-parameters, program and layers of a file, valid or not. */
 export interface PlanDraft {
   readonly parameters: HyperParameters;
   readonly program: Program;
   readonly layers: readonly LayerPlan[];
 }
 
-/** The family, graph and layers that the file describes, valid or not. */
+/** Reads the family, graph and layers that the file describes, without validating them. */
 export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
   try {
     return draft(loader, backend);
@@ -41,7 +42,7 @@ function draft(loader: GgufLoader, backend: Backend): PlanDraft {
   return { parameters, program, layers };
 }
 
-/** The error for a model that cannot run: MODEL_INVALID if tensors are wrong, else BACKEND_UNSUPPORTED. */
+/** The error for a model that cannot run: MODEL_INVALID if tensors are wrong, otherwise BACKEND_UNSUPPORTED. */
 export function unusableModel(
   problems: readonly LayerProblem[],
   loader: GgufLoader,

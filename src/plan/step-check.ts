@@ -1,23 +1,24 @@
-// The check of a step before a backend sees it: nothing a backend would index with is out of range, and no two rows write
-// one place. Backends rely on it. It runs once per step, so it walks plain arrays and allocates nothing.
+// Checks a step before a backend sees it: no index is out of range, and no two rows write the same place. Backends rely
+// on it. It runs once per step, so it walks plain arrays and allocates nothing.
 
 import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, TokenizerError } from "../errors.js";
 import type { KvShape } from "../graph/program.js";
 
-export interface StepLimits {
+interface StepLimits {
   readonly vocabularySize: number;
   readonly maxTokens: number;
   readonly maxOutputs: number;
-  /** Positions a sequence may reach. */
+  /** Context length of a sequence. */
   readonly contextTokens: number;
-  /** The shape that a cache must have; undefined for programs without one. */
+  /** Required shape of the cache; undefined for programs without one. */
   readonly kv: KvShape | undefined;
 }
 
+/** Validates the steps of one plan; throws BACKEND_STEP. */
 export class StepCheck {
   readonly #limits: StepLimits;
-  /** For each block, the step in which it was last seen to be written. */
+  /** For each block, the last step that writes it. */
   #writtenIn = new Int32Array();
   #stepNumber = 0;
 
@@ -57,9 +58,9 @@ export class StepCheck {
     for (let sequence = 0; sequence < sequences; sequence++) {
       const start = sequenceOffsets[sequence];
       const end = sequenceOffsets[sequence + 1];
-      if (end <= start) refuse("sequenceOffsets", "at least one token a sequence", `${end - start} in ${sequence}`);
+      if (end <= start) refuse("sequenceOffsets", "at least one token per sequence", `${end - start} in ${sequence}`);
       this.#checkPositions(positions, start, end);
-      // The name is built for an error only: every step runs through here.
+      // The name is built only for an error, because every step is checked here.
       if (!(blockTables[sequence] instanceof Int32Array))
         requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
       checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
@@ -79,7 +80,9 @@ export class StepCheck {
       refuse("positions", `below ${contextTokens}, the context`, String(positions[end - 1]));
   }
 
-  /** A written block stands once in one table: rows would overwrite each other, or read what is being written. */
+  /**
+   * A written block occurs once in one table: otherwise rows would overwrite each other, or read what is being written.
+   */
   #checkWrites(step: Pick<StepInput, "positions" | "sequenceOffsets" | "blockTables">, cache: KvCacheOptions): void {
     const { positions, sequenceOffsets, blockTables } = step;
     if (this.#writtenIn.length < cache.blocks) this.#writtenIn = new Int32Array(cache.blocks);
@@ -153,6 +156,7 @@ function alikeByLayer({ byLayer: found = [] }: KvShape, { byLayer: wanted = [] }
   );
 }
 
+/** Throws TOKENIZER_TOKEN for a token id outside the vocabulary. */
 export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): void {
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index];

@@ -21,7 +21,7 @@ import { decodeQ4_0, decodeQ4_1, decodeQ5_0, decodeQ5_1, decodeQ8_0, encodeQ4_0,
 import { decodeTQ1_0, decodeTQ2_0 } from "./ternary.js";
 
 /** The decoder of a block type, and its encoder if there is one. */
-export interface BlockCodec {
+interface BlockCodec {
   readonly layout: BlockLayout;
   /** Decodes blocks; writes exactly `blocks * layout.blockElements` values. */
   readonly decode: DecodeBlocks;

@@ -21,12 +21,14 @@ const FLOAT_SCALES = Float32Array.from({ length: 256 }, (_, code) => {
   return exponent === 0 ? mantissa * 2 ** -10 : (8 + mantissa) * 2 ** (exponent - 11);
 });
 
+/** Decodes MXFP4: blocks of 32 4-bit floats with a power-of-two scale. */
 export const decodeMXFP4: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 17, to += 32) {
     decodeGroup(bytes, at + 1, 16, POWER_SCALES[bytes[at]], out, to);
   }
 };
 
+/** Decodes NVFP4: blocks of 64 4-bit floats in four groups, each with a small float scale. */
 export const decodeNVFP4: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 36) {
     for (let group = 0; group < 4; group++, to += 16) {

@@ -11,6 +11,7 @@ import type { DecodeBlocks } from "./layout.js";
 /** The levels, as the format fixes them. */
 const LEVELS = Int8Array.of(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 
+/** Decodes IQ4_NL: blocks of 32 4-bit indices into a table of levels. */
 export const decodeIQ4_NL: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += 32) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -18,6 +19,7 @@ export const decodeIQ4_NL: DecodeBlocks = (bytes, byteOffset, out, outOffset, bl
   }
 };
 
+/** Decodes IQ4_XS: blocks of 256 4-bit indices into a table of levels, with a 6-bit scale per group. */
 export const decodeIQ4_XS: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 136) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];

@@ -7,6 +7,7 @@
 import { HALF_VALUES } from "./half.js";
 import type { DecodeBlocks } from "./layout.js";
 
+/** Decodes Q2_K: blocks of 256 with 4-bit scales and minimums. */
 export const decodeQ2_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 84) {
     const scale = HALF_VALUES[bytes[at + 80] | (bytes[at + 81] << 8)];

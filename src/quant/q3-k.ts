@@ -9,6 +9,7 @@
 import { HALF_VALUES } from "./half.js";
 import type { DecodeBlocks } from "./layout.js";
 
+/** Decodes Q3_K: blocks of 256 with 6-bit scales. */
 export const decodeQ3_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 110) {
     const scales = at + 96;

@@ -28,6 +28,7 @@ function groupMinimum(bytes: Uint8Array, scales: number, group: number): number 
   return (bytes[scales + group + 4] >> 4) | ((bytes[scales + group] >> 6) << 4);
 }
 
+/** Decodes Q4_K: blocks of 256 with 6-bit scales and minimums. */
 export const decodeQ4_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 144) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -47,6 +48,7 @@ export const decodeQ4_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
   }
 };
 
+/** Decodes Q5_K: blocks of 256 with 6-bit scales and minimums. */
 export const decodeQ5_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 176) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -72,6 +74,7 @@ const fit = new OffsetFit(GROUP_ELEMENTS, Q4_LEVELS);
 const groupScales = new Float64Array(GROUPS);
 const groupMinima = new Float64Array(GROUPS);
 
+/** Encodes Q4_K with a search for the scales and minimums that lose least. */
 export const encodeQ4_K: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 144) {
     out.fill(0, at, at + 144);

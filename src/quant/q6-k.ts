@@ -16,6 +16,7 @@ const GROUPS = 16;
 const GROUP_ELEMENTS = 16;
 const LEVEL_OFFSET = 32;
 
+/** Decodes Q6_K: blocks of 256 with 8-bit scales. */
 export const decodeQ6_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset; block < blocks; block++, at += 210) {
     const scale = HALF_VALUES[bytes[at + 208] | (bytes[at + 209] << 8)];
@@ -47,6 +48,7 @@ export const decodeQ6_K: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
 const fit = new SymmetricFit(GROUP_ELEMENTS, LEVEL_OFFSET);
 const groupScales = new Float64Array(GROUPS);
 
+/** Encodes Q6_K with a search for the scales that lose least. */
 export const encodeQ6_K: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += 256, at += 210) {
     out.fill(0, at, at + 210);

@@ -18,6 +18,7 @@ const HALF_ELEMENTS = 16;
  */
 export const NAN_HALF = 0x7e00;
 
+/** Decodes Q4_0: blocks of 32, (q - 8) * d. */
 export const decodeQ4_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 18, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -29,6 +30,7 @@ export const decodeQ4_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
   }
 };
 
+/** Decodes Q4_1: blocks of 32, q * d + m. */
 export const decodeQ4_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 20, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -41,6 +43,7 @@ export const decodeQ4_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
   }
 };
 
+/** Decodes Q5_0: blocks of 32, (q - 16) * d. */
 export const decodeQ5_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 22, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -54,6 +57,7 @@ export const decodeQ5_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
   }
 };
 
+/** Decodes Q5_1: blocks of 32, q * d + m. */
 export const decodeQ5_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 24, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -68,6 +72,7 @@ export const decodeQ5_1: DecodeBlocks = (bytes, byteOffset, out, outOffset, bloc
   }
 };
 
+/** Decodes Q8_0: blocks of 32, q * d. */
 export const decodeQ8_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 34, to += ELEMENTS) {
     const scale = HALF_VALUES[bytes[at] | (bytes[at + 1] << 8)];
@@ -95,6 +100,7 @@ function inverse(scale: number): number {
 
 // Both encoders round in f32 at every step and therefore write exactly the bytes of ggml's reference quantizer.
 
+/** Encodes Q4_0, byte for byte as ggml's reference quantizer. */
 export const encodeQ4_0: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 18) {
     const peak = extreme(values, from, ELEMENTS);
@@ -115,6 +121,7 @@ function toNibble(value: number, scaleInverse: number): number {
   return Math.min(15, Math.fround(Math.fround(value * scaleInverse) + 8.5) | 0);
 }
 
+/** Encodes Q8_0, byte for byte as ggml's reference quantizer. */
 export const encodeQ8_0: EncodeBlocks = (values, valueOffset, out, byteOffset, blocks) => {
   for (let block = 0, from = valueOffset, at = byteOffset; block < blocks; block++, from += ELEMENTS, at += 34) {
     const peak = Math.abs(extreme(values, from, ELEMENTS));

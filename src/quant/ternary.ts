@@ -12,6 +12,7 @@ import type { DecodeBlocks } from "./layout.js";
 
 const POWERS_OF_THREE = [1, 3, 9, 27, 81] as const;
 
+/** Decodes TQ1_0: blocks of 256 ternary digits, five per byte. */
 export const decodeTQ1_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 54, to += 256) {
     const scale = HALF_VALUES[bytes[at + 52] | (bytes[at + 53] << 8)];
@@ -39,6 +40,7 @@ function decodeDigits(
   }
 }
 
+/** Decodes TQ2_0: blocks of 256 ternary digits, four per byte. */
 export const decodeTQ2_0: DecodeBlocks = (bytes, byteOffset, out, outOffset, blocks) => {
   for (let block = 0, at = byteOffset, to = outOffset; block < blocks; block++, at += 66) {
     const scale = HALF_VALUES[bytes[at + 64] | (bytes[at + 65] << 8)];

@@ -5,7 +5,7 @@
 import type { Candidates } from "./candidates.js";
 
 /** The options of the repeat, frequency and presence penalties. */
-export interface PenaltyOptions {
+interface PenaltyOptions {
   readonly repeatPenalty: number;
   readonly frequencyPenalty: number;
   readonly presencePenalty: number;

@@ -17,7 +17,7 @@ import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
 import { excludeTopChoices } from "./xtc.js";
 
 /** With more candidates than this, a row of logits is as cheap to copy and to read. */
-export const MAX_CANDIDATES = 1024;
+const MAX_CANDIDATES = 1024;
 
 const LOGITS: OutputWant = { kind: "logits" };
 const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
@@ -27,7 +27,7 @@ const candidates = new Candidates();
 const scratch = new Candidates();
 
 /** A chosen token with its log-probability. */
-export interface SampledToken {
+interface SampledToken {
   readonly token: number;
   /**
    * The log-probability of the chosen token in the whole vocabulary after mask and bias, before penalties and

@@ -1,32 +1,34 @@
-// How much a step and the queue may hold.
+// Limits on the size of a step and of the queue.
 
+/** What the scheduler may put into one step, and how many sequences it manages. */
 export interface SchedulerLimits {
-  /** The most tokens of one step. */
+  /** Maximum tokens of one step. */
   readonly stepTokens: number;
-  /** The most output rows of one step. */
+  /** Maximum output rows of one step. */
   readonly stepOutputs: number;
-  /** The most prefill tokens of a step without decoding sequences. */
+  /** Maximum prefill tokens of a step without decoding sequences. */
   readonly prefillTokens: number;
-  /** The most prefill tokens of a step with decoding sequences, which wait for the whole step. */
+  /** Maximum prefill tokens of a step with decoding sequences, which wait for the whole step. */
   readonly prefillTokensWhileDecoding: number;
-  /** Sequences that run at once. */
+  /** Maximum number of running sequences. */
   readonly sequences: number;
-  /** Sequences that may wait for their first step. */
+  /** Maximum number of sequences that wait for their first step. */
   readonly queued: number;
 }
 
-/** What a backend can compute in one step. */
-export interface StepCapacity {
+/** A backend's limits on one step. */
+interface StepCapacity {
   readonly maxStepTokens: number;
   readonly maxStepOutputs: number;
   readonly chunkTokens?: number;
 }
 
-/** The part of a prefill chunk that is left to prompts while other sequences decode. */
+/** Share of a prefill chunk that prompts get while other sequences decode. */
 const SHARE_WHILE_DECODING = 1 / 4;
-/** A decode step reads all weights; it computes this many prefill tokens beside for little more. */
+/** A decode step reads all weights anyway; this many additional prefill tokens cost little. */
 const LEAST_WHILE_DECODING = 32;
 
+/** The scheduler's limits for a backend and an engine's options. */
 export function schedulerLimits(
   { maxStepTokens, maxStepOutputs, chunkTokens = maxStepTokens }: StepCapacity,
   { sequences, queued }: { readonly sequences: number; readonly queued: number },
@@ -40,7 +42,7 @@ export function schedulerLimits(
       prefillTokens,
       Math.max(LEAST_WHILE_DECODING, Math.floor(prefillTokens * SHARE_WHILE_DECODING)),
     ),
-    // Half a step is always left to prefill, and each sequence has an output row.
+    // Half of a step is reserved for prefill, and each sequence needs an output row.
     sequences: Math.max(1, Math.min(sequences, maxStepOutputs, Math.floor(maxStepTokens / 2))),
     queued,
   };

@@ -1,25 +1,25 @@
-// Splits the prefill budget of a step among prompts. Prompts that waited longest since their last chunk come first, and
-// a priority counts like some steps of waiting, so that every prompt gets its turn. Each gets an equal chunk of whole
-// blocks; what is left over is handed out in the same order.
+// Divides the prefill budget of a step among prompts. Prompts that have waited longest since their last chunk come
+// first, and a priority counts like some steps of waiting, so that every prompt gets its turn. Each gets an equal chunk
+// of whole blocks; the remainder is distributed in the same order.
 
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 
-/** Steps of waiting that one priority more is worth between prompts. */
+/** Steps of waiting that one unit of priority is worth between prompts. */
 const PRIORITY_STEPS = 16;
 
-export interface PrefillChunk {
+interface PrefillChunk {
   readonly sequence: ScheduledSequence;
   tokens: number;
 }
 
-export interface PrefillBudget {
+interface PrefillBudget {
   readonly tokens: number;
-  /** Output rows beyond the one that each sequence has. */
+  /** Output rows beyond one per sequence. */
   readonly spareOutputs: number;
   readonly blockTokens: number;
 }
 
-/** Chunks of at least one token, and at most as many as can be computed of each prompt. */
+/** Chunks of at least one token, and at most the tokens that can be computed of each prompt. */
 export function splitPrefillBudget(
   prompts: ScheduledSequence[],
   { tokens, spareOutputs, blockTokens }: PrefillBudget,
@@ -48,7 +48,7 @@ export function splitPrefillBudget(
   return shares;
 }
 
-/** Every sequence has one output row of its own; a sequence that is scored takes those beyond from the spare ones. */
+/** Every sequence has one output row; a sequence that is scored takes further ones from the spare rows. */
 function spareOutputsOf(sequence: ScheduledSequence, tokens: number): number {
   return Math.max(0, sequence.outputsOf(tokens) - 1);
 }
@@ -62,7 +62,7 @@ function withinOutputs({ sequence, tokens }: PrefillChunk, outputsLeft: number):
   return withoutRows + outputsLeft + (rows === 0 ? 1 : 0);
 }
 
-/** The last token waits until it is known what is wanted of its output. */
+/** Tokens of a sequence that can be computed now: the last one waits until its output request is known. */
 export function computable({ remaining, isReady, firstOutput }: ScheduledSequence): number {
   return isReady || firstOutput !== undefined ? remaining : remaining - 1;
 }

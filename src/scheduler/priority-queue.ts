@@ -1,8 +1,9 @@
-// Sequences in the order of their queue positions. Waiting and running sequences are both kept so: the first that waits
-// is admitted next, and the last that runs is the first victim of preemption.
+// Sequences in the order of their queue positions, used for queued and running ones: the first queued sequence is
+// admitted next, and the last running one is the first victim of preemption.
 
 import { compareQueuePositions, type ScheduledSequence } from "./scheduled-sequence.js";
 
+/** Sequences sorted by queue position. */
 export class PriorityQueue implements Iterable<ScheduledSequence> {
   readonly #sequences: ScheduledSequence[] = [];
 

@@ -5,45 +5,47 @@ import type { BlockPool } from "../kv-cache/block-pool.js";
 import { BlockTable } from "../kv-cache/block-table.js";
 
 const FIRST_CAPACITY = 64;
-/** Steps that one priority more is worth: a sequence goes before those that came up to this many steps earlier. */
+/** Steps that one unit of priority is worth: a sequence precedes those that arrived up to this many steps earlier. */
 const AGEING_STEPS = 512;
 
+/** A sequence to schedule. */
 export interface SequenceOptions {
   readonly tokens: Int32Array;
-  /** The most tokens the sequence may grow to. */
+  /** Maximum number of tokens of the sequence. */
   readonly capacityTokens: number;
   /** Sequences of a higher priority go first, but not before those that have waited much longer. */
   readonly priority: number;
-  /** Sequences that come of it by forking, itself included; slots are reserved for all of them. */
+  /** Number of sequences that will result from forking, itself included; slots are reserved for all of them. */
   readonly slots: number;
   /**
-   * Scores a given text instead of extending it: this token and every one after it has an output row, and no prefix is
-   * taken from the cache. Undefined: only the last token has an output row.
+   * Scores a given text instead of extending it: this token and every later one has an output row, and no prefix is
+   * taken from the cache. If undefined, only the last token has an output row.
    */
   readonly firstOutput?: number;
 }
 
-export type SequenceState = "queued" | "running" | "ended";
+type SequenceState = "queued" | "running" | "ended";
 
 /**
- * The order of a sequence among others. It never changes, so that a sequence that waits long enough is overtaken no
- * more.
+ * The order of a sequence among others. It never changes, so that a sequence that has waited long enough is not
+ * overtaken any more.
  */
-export interface QueuePosition {
+interface QueuePosition {
   readonly priority: number;
   /** The step in which the sequence was submitted, less the worth of its priority; the lowest goes first. */
   readonly turn: number;
-  /** Tells sequences of the same turn apart: the earliest goes first. */
+  /** Orders sequences of the same turn: the earliest goes first. */
   readonly arrival: number;
-  /** Tells sequences apart that were forked from one another. */
+  /** Orders sequences that were forked from one another. */
   readonly fork: number;
 }
 
+/** A sequence with its tokens, block table and state. */
 export class ScheduledSequence {
   readonly queuePosition: QueuePosition;
   readonly capacityTokens: number;
   readonly promptTokens: number;
-  /** The first token with an output row of a sequence that is scored; undefined for one that is extended. */
+  /** The first token with an output row if the sequence is scored; undefined if it is extended. */
   readonly firstOutput: number | undefined;
   state: SequenceState = "queued";
   slots: number;
@@ -79,12 +81,12 @@ export class ScheduledSequence {
     return this.#tokens.subarray(0, this.#length);
   }
 
-  /** Tokens that are known and not computed yet. */
+  /** Number of tokens that are known and not computed yet. */
   get remaining(): number {
     return this.#length - this.computed;
   }
 
-  /** Whether each step takes one token in and gives one out. */
+  /** Whether each step computes one token and produces one. */
   get isDecoding(): boolean {
     return this.remaining === 1 && this.firstOutput === undefined;
   }
@@ -106,7 +108,7 @@ export class ScheduledSequence {
     this.#tokens[this.#length++] = token;
   }
 
-  /** Takes blocks of the tokens that come next from the prefix cache. */
+  /** Takes blocks for the next tokens from the prefix cache. */
   adopt(): void {
     if (this.firstOutput !== undefined || this.computed !== this.table.committedTokens) return;
     const gained = this.table.reusePrefix(this.tokens);
@@ -115,13 +117,14 @@ export class ScheduledSequence {
     this.computed += gained;
   }
 
-  /** Gives its blocks back; what is not in the prefix cache by then has to be computed again. */
+  /** Releases its blocks; what is not in the prefix cache by then has to be computed again. */
   release(): void {
     this.table[Symbol.dispose]();
     this.computed = 0;
   }
 }
 
+/** The queue position of a sequence that is submitted in a step. */
 export function queuePositionAt(step: number, priority: number, arrival: number): QueuePosition {
   return { priority, turn: step - priority * AGEING_STEPS, arrival, fork: 0 };
 }

@@ -1,8 +1,8 @@
-// Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each; the
-// rest of the step goes to prefill. When blocks run out, the last in the queue order is preempted and begins again
-// later. Pure: no device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it
-// needs, so that it always ends; within a priority no sequence overtakes another, and across priorities only sequences
-// that waited briefly.
+// Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each; prefill
+// gets the rest of the step. When blocks run out, the last in queue order is preempted and starts again later. Pure: no
+// device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it needs, so that
+// it always finishes; within a priority no sequence overtakes another, and across priorities only sequences that have
+// waited briefly are overtaken.
 
 import type { BlockPool } from "../kv-cache/block-pool.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
@@ -16,21 +16,22 @@ export interface StepSlice {
   readonly sequence: ScheduledSequence;
   readonly start: number;
   readonly count: number;
-  /** Output rows: of no token, of the last one, or of all from `firstOutput` on. */
+  /** Number of output rows: none, one for the last token, or one for each token from `firstOutput` on. */
   readonly outputs: number;
 }
 
-/** How many blocks of the KV cache are wanted. */
+/** How many blocks of the KV cache are needed. */
 export interface CacheDemand {
   readonly blocks: number;
-  /** The most that one sequence may need. */
+  /** Maximum that a single sequence may need. */
   readonly largest: number;
 }
 
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
 
-export type Submission = ScheduledSequence | "queue-full" | "too-large";
+type Submission = ScheduledSequence | "queue-full" | "too-large";
 
+/** Composes the batch of each step. */
 export class Scheduler {
   readonly limits: SchedulerLimits;
   readonly #pool: BlockPool;
@@ -42,8 +43,8 @@ export class Scheduler {
   #runningSlots = 0;
   #preemptions = 0;
   /**
-   * The sequence that did not fit, and the pool's count of returned blocks then: before more are returned it will not
-   * fit.
+   * The sequence that did not fit, and the pool's count of returned blocks at that time: it cannot fit until more are
+   * returned.
    */
   #unfit: { readonly sequence: ScheduledSequence; readonly returns: number } | undefined;
 
@@ -65,7 +66,7 @@ export class Scheduler {
     return this.#preemptions;
   }
 
-  /** Blocks that running sequences, and those that could run beside them, may come to need. */
+  /** Blocks that running sequences, and those that could run beside them, may need. */
   demand(): CacheDemand {
     let openSlots = this.limits.sequences;
     let largest = 0;
@@ -88,7 +89,7 @@ export class Scheduler {
     for (let { last } = this.#running; last !== undefined; { last } = this.#running) this.#preempt(last);
   }
 
-  /** Queues a sequence, unless the queue is full or the sequence could not run even alone. */
+  /** Queues a sequence, unless the queue is full or the sequence could never run. */
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
     if (this.#blocksFor(capacityTokens) > this.#pool.maxBlocks || slots > this.limits.sequences) return "too-large";
@@ -107,7 +108,7 @@ export class Scheduler {
    */
   fork(sequence: ScheduledSequence): ScheduledSequence {
     if (sequence.state !== "running" || sequence.slots < 2)
-      throw new RangeError("a running sequence with a place kept is forked, and no other");
+      throw new RangeError("only a running sequence with a reserved slot can be forked");
     const { queuePosition, capacityTokens, tokens } = sequence;
     const options = { tokens, capacityTokens, priority: queuePosition.priority, slots: 1 };
     const twin = new ScheduledSequence(
@@ -149,8 +150,8 @@ export class Scheduler {
   }
 
   /**
-   * The step has been computed. Sequences that were removed meanwhile are skipped; blocks of spoiled ones are withdrawn
-   * from the prefix cache.
+   * Records that the step has been computed. Sequences that were removed meanwhile are skipped; blocks of spoiled ones
+   * are removed from the prefix cache.
    */
   advance(slices: readonly StepSlice[], spoiled: ReadonlySet<ScheduledSequence> = NONE): void {
     for (const { sequence, count } of slices) {
@@ -161,7 +162,7 @@ export class Scheduler {
     }
   }
 
-  /** Ends a sequence in any state; its blocks are free at once. */
+  /** Ends a sequence in any state; its blocks are freed at once. */
   remove(sequence: ScheduledSequence): void {
     if (sequence.state === "queued") this.#queue.remove(sequence);
     if (sequence.state === "running") this.#leave(sequence);
@@ -169,12 +170,13 @@ export class Scheduler {
   }
 
   /**
-   * Gets the block of the next token, preempting the last in order if necessary; false if that is the sequence itself.
+   * Allocates the block of the next token, preempting the last in order if necessary; false if that is the sequence
+   * itself.
    */
   #makeRoom(sequence: ScheduledSequence): boolean {
     while (!sequence.table.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
-      if (last === undefined) throw new RangeError("blocks are held by no running sequence");
+      if (last === undefined) throw new RangeError("no running sequence holds the missing blocks");
       this.#preempt(last);
       if (last === sequence) return false;
     }
@@ -196,8 +198,8 @@ export class Scheduler {
   }
 
   /**
-   * Whether another sequence may wait. Those that the next step admits do not count: requests that come at once fit
-   * together.
+   * Whether another sequence may be queued. Those that the next step admits do not count: requests that arrive together
+   * fit together.
    */
   #hasRoomFor(slots: number): boolean {
     let openSlots = this.limits.sequences - this.#runningSlots;
@@ -215,14 +217,14 @@ export class Scheduler {
       if (this.#runningSlots + first.slots > this.limits.sequences || !this.#fits(first)) return;
       this.#queue.remove(first);
       first.state = "running";
-      // Behind those that wait for their chunk already.
+      // After those that are already waiting for a chunk.
       first.servedStep = this.#steps - 1;
       this.#running.insert(first);
       this.#runningSlots += first.slots;
     }
   }
 
-  /** Takes the blocks of all known tokens, and leaves one free for each running sequence, which may soon need it. */
+  /** Takes the blocks of all known tokens, and leaves one free for each running sequence, which may need it soon. */
   #fits(sequence: ScheduledSequence): boolean {
     if (this.#isUnfit(sequence)) return false;
     sequence.adopt();

@@ -17,7 +17,7 @@ export type { ServingOptions } from "../engine/serving-options.js";
 export type { WarmUpProgress } from "../engine/warm-up.js";
 export type { RunningServer, ServerSettings } from "./launch.js";
 
-/** A model file by the name that requests use. */
+/** A model file with the name that requests use. */
 export interface NamedModelFile {
   readonly name: string;
   readonly path: string;
@@ -26,28 +26,31 @@ export interface NamedModelFile {
 /** Options of `serve`. */
 export interface ServeOptions extends ServerSettings {
   /**
-   * By the names that requests use: paths of files, of which the first is loaded at once and the others when a request asks
-   * for them, or open models, which stay yours to dispose after the server has stopped.
+   * The models by the names that requests use: paths of files, of which the first is loaded at once and the others on
+   * the first request for them, or open models, which the caller disposes after the server has stopped.
    */
   readonly models: readonly NamedModelFile[] | Readonly<Record<string, string | Model>>;
-  /** How each of them is opened. */
+  /** How the model files are opened. */
   readonly model?: LoadModelOptions;
-  /** How each of them serves many requests at once. */
+  /** How each model serves concurrent requests: batch size, queue, KV cache. */
   readonly serving?: ServingOptions;
-  /** A model that was not used for this long is unloaded; by default none is. */
+  /** Unloads a model that was not used for this long; by default none is unloaded. */
   readonly idleTimeoutMs?: number;
   /**
-   * Prepares kernels, library plans and graphs for batches and prompts of all sizes once a model is loaded, so that no
-   * request stops for them; true by default. Requests that come before the end of it are served, and go first.
+   * Prepares kernels, BLAS plans and graphs for batches and prompts of all sizes once a model is loaded, so that no
+   * request waits for them; true by default. Requests that arrive during the warm-up are served first.
    */
   readonly warmUp?: boolean;
-  /** Called as the first model's warm-up goes on. */
+  /** Called with the progress of the first model's warm-up. */
   readonly onWarmUp?: (progress: WarmUpProgress) => void;
-  /** Aborting it ends the start, which then fails with its reason; a running server is ended by `stop`. */
+  /** Aborts the start, which then rejects with the signal's reason; use `stop` for a running server. */
   readonly signal?: AbortSignal;
 }
 
-/** Starts a server. It listens and its first model is loaded when this resolves; `ready` resolves when that is warmed up. */
+/**
+ * Starts a server. Resolves when it listens and its first model is loaded; `ready` resolves when that model is warmed
+ * up.
+ */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   return await typedErrors("serve", async () => {
     if (typeof options !== "object" || options === null)
@@ -75,7 +78,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   });
 }
 
-/** Wrong options are refused before the server's packages are loaded; in a bundle these may not even load. */
+/** Invalid options are refused before the server's packages are loaded; in a bundle these may not even load. */
 async function serverCode(): Promise<typeof import("./launch.js")> {
   try {
     return await import("./launch.js");
@@ -116,7 +119,7 @@ function requireModelFiles(models: unknown): asserts models is readonly NamedMod
   }
 }
 
-/** A model of the caller's under another name: it shares the engine, and disposing it disposes nothing. */
+/** An open model under another name: it shares the engine, and disposing it disposes nothing. */
 function viewOf(model: Model, name: string): LaunchedModel {
   const { engine } = model;
   return {

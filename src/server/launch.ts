@@ -1,4 +1,4 @@
-// Starts a server from model files: puts the model pool, chats, grammars and HTTP together, and takes them apart in
+// Starts a server from model files: puts the model pool, chats, grammars and HTTP together, and disposes them in
 // reverse order. Invariants: a start that fails leaves nothing behind; stopping does not wait for a load that no
 // request waits for.
 
@@ -18,7 +18,7 @@ import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./completion/ser
 import { Readiness } from "./http/readiness.js";
 import { createServer, type Server } from "./server.js";
 
-/** The options of the HTTP server that are not made here. */
+/** Options of the HTTP server that `serve` passes on: address, keys, CORS, log, limits. */
 export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
 /** A model as the server holds it: an open `Model`, or a view of one that the caller owns. */

@@ -4,6 +4,7 @@
 
 import { CLASS_RUNS } from "./unicode-table.js";
 
+/** The character classes that pre-tokenizers distinguish. */
 export const CharacterClass = {
   other: 0,
   number: 1,

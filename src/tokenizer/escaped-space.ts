@@ -1,5 +1,6 @@
 // SentencePiece's spelling of a space in tokens, U+2581 `▁`.
 
+/** The UTF-8 bytes of `▁`. */
 export const ESCAPED_SPACE: Buffer = Buffer.from("▁");
 
 const SPACE = 0x20;
@@ -17,10 +18,12 @@ export function escapeSpaces(bytes: Uint8Array, start: number, end: number, pref
   return escaped;
 }
 
+/** Whether a `▁` starts at this byte. */
 export function isEscapedSpace(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xe2 && bytes[at + 1] === 0x96 && bytes[at + 2] === 0x81;
 }
 
+/** A copy with every `▁` replaced by a space. */
 export function unescapeSpaces(bytes: Uint8Array): Uint8Array {
   const plain = Buffer.allocUnsafe(bytes.length);
   let length = 0;

@@ -19,7 +19,7 @@ const MERGES_PER_STEP = 2048;
 const SEED = randomInt(2 ** 32);
 
 /** A list of texts, read once and in order; a `GgufArray` of strings fits. */
-export type MergeList = Pick<GgufArray, "length" | "strings">;
+type MergeList = Pick<GgufArray, "length" | "strings">;
 
 /** The ranks of a vocabulary's merges, looked up by pairs of symbols. */
 export class MergeTable {

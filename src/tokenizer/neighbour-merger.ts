@@ -5,7 +5,7 @@
 /**
  * What merging means in a tokenizer family. `left` and `right` are indices in the row; a merged symbol stays at `left`.
  */
-export interface MergeRules {
+interface MergeRules {
   /** The pair's priority, or `NEVER`. */
   priorityOf(left: number, right: number): number;
   join(left: number, right: number, priority: number): void;

@@ -3,7 +3,7 @@
 // longest string, hardly on the number of strings or on their common prefixes.
 
 /** A byte string with its id. */
-export interface NamedBytes {
+interface NamedBytes {
   readonly id: number;
   readonly bytes: Uint8Array;
 }

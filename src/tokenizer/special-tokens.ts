@@ -7,7 +7,7 @@ import { OccurrenceFinder } from "./occurrence-finder.js";
 import { TokenAttribute, type Vocabulary } from "./vocabulary.js";
 
 /** A special token, or, if `token` is -1, text still to be encoded. */
-export interface Fragment {
+interface Fragment {
   readonly token: number;
   readonly start: number;
   readonly end: number;

@@ -86,7 +86,7 @@ const PRINTED_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>
 const CONTROL_SPELLING = /^(?:<\|.*\|>|<\|\S+>|<\S+\|>|<｜.*｜>|<(?:start|end)_of_turn>)$/s;
 
 /** The ids that are assumed if the file names none. */
-export interface RoleDefaults {
+interface RoleDefaults {
   readonly bos: number | undefined;
   readonly eos: number | undefined;
   readonly unknown: number | undefined;

@@ -11,7 +11,7 @@ export type TokenizerCall =
   | { readonly kind: "detokenize"; readonly tokens: Int32Array; readonly special: boolean };
 
 /** The result of each kind of call. */
-export interface TokenizerResults {
+interface TokenizerResults {
   readonly encode: readonly Int32Array[];
   readonly tokenize: {
     readonly count: number;
@@ -25,6 +25,7 @@ export interface TokenizerResults {
 /** The result of a call. */
 export type TokenizerResult<Call extends TokenizerCall> = TokenizerResults[Call["kind"]];
 
+/** Executes a call with a tokenizer. */
 export function answerTokenizerCall<Call extends TokenizerCall>(
   tokenizer: Tokenizer,
   call: Call,

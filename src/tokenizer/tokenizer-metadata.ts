@@ -8,8 +8,11 @@ import type { GgufMetadata } from "../gguf/metadata.js";
 import type { GgufValueType } from "../gguf/value.js";
 import { MERGES_KEY } from "./merge-table.js";
 
+/** The metadata key of the tokenizer's kind. */
 export const MODEL_KEY = "tokenizer.ggml.model";
+/** The metadata key of the pre-tokenizer's name. */
 export const PRE_TOKENIZER_KEY = "tokenizer.ggml.pre";
+/** The metadata key of the tokens' texts. */
 export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";
@@ -27,7 +30,7 @@ export const SPECIAL_ID_KEYS = {
 } as const;
 
 /** The name of a token with a role, such as BOS. */
-export type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
+type SpecialIdName = keyof typeof SPECIAL_ID_KEYS;
 
 /** The bool keys that change how text is encoded. */
 export const FLAG_KEYS = {
@@ -37,7 +40,7 @@ export const FLAG_KEYS = {
 } as const;
 
 /** The arrays of a file's vocabulary, none of them decoded. */
-export interface TokenizerArrays {
+interface TokenizerArrays {
   readonly tokens: GgufArray;
   readonly scores: GgufArray | undefined;
   readonly types: GgufArray | undefined;

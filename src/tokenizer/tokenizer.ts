@@ -1,8 +1,8 @@
 // Text to tokens and back, by the vocabulary of a GGUF file. Invariants: synchronous; ids equal llama.cpp's for the
 // same file and text; the file is untrusted, so every id is checked. Encoding differs from llama.cpp if text would
-// become a control token that was not asked for, by its spelling or by merges. Decoding differs from llama.cpp if a
-// text would not round-trip: byte-level text loses no space, before punctuation or in front, and SentencePiece's added
-// space is removed also after a BOS that is not printed.
+// become a control token unintentionally, by its spelling or by merges. Decoding differs from llama.cpp if a text would
+// not round-trip: byte-level text loses no space, before punctuation or in front, and SentencePiece's added space is
+// removed also after a BOS that is not printed.
 
 import { TokenizerError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";

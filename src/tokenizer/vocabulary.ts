@@ -40,7 +40,7 @@ const FIRST_POOL_BYTES = 1024;
 const USUAL_TOKEN_BYTES = 8;
 
 /** The texts of a vocabulary; a `GgufArray` of strings fits. */
-export type TokenList = Pick<GgufArray, "length" | "strings">;
+type TokenList = Pick<GgufArray, "length" | "strings">;
 
 /** The tokens of a file, with a lookup by bytes. */
 export class Vocabulary {

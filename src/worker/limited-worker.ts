@@ -43,7 +43,7 @@ export interface LimitedWorkerOptions {
 }
 
 /** Options of one call. */
-export interface CallOptions {
+interface CallOptions {
   /** Aborting rejects the promise with the signal's reason. A call that has begun runs to its end or deadline. */
   readonly signal?: AbortSignal | undefined;
   /** Overrides the worker's deadline. */

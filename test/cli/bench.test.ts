@@ -93,7 +93,7 @@ describe("the figures", () => {
     expect(stdout).toMatch(/^ {2}decode 4 tokens +[\d.]+ tokens\/s/m);
     expect(stdout).toMatch(/^ {2}process start to first token +\d+ ms/m);
     expect(stdout).toMatch(
-      /^ {2}most memory of a process +[\d.]+ MB reading \d+ tokens: [\d.]+ % of the file and [\d.]+ [kM]B of KV cache$/m,
+      /^ {2}peak memory of a process +[\d.]+ MB with a prompt of \d+ tokens: [\d.]+ % of the file and [\d.]+ [kM]B of KV cache$/m,
     );
   });
 
@@ -118,7 +118,7 @@ describe("the figures", () => {
       "--json",
     ]);
     expect(finished.status).toBe(0);
-    expect(finished.stderr).toMatch(/^rocmforge: no time to the first token: /m);
+    expect(finished.stderr).toMatch(/^rocmforge: no time to first token: /m);
     expect(JSON.parse(finished.stdout)).toMatchObject({ timeToFirstTokenMs: null, decode: { tokens: 2 } });
   });
 });

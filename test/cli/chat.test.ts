@@ -66,7 +66,7 @@ describe("a conversation over a pipe", () => {
     const lines = Array.from({ length: 8 }, (_, index) => `Tell me story number ${index}, please.`);
     const finished = await chat(lines, ["--trim", "--ctx", "96"]);
     expect(finished.status).toBe(0);
-    expect(finished.stderr).toMatch(/the oldest \d turns? dropped/);
+    expect(finished.stderr).toMatch(/dropped the oldest \d turns?/);
     expect(finished.stderr).not.toContain("expected fewer than");
   });
 });
@@ -84,7 +84,7 @@ describe("what ends it", () => {
       ["--ctx", "96"],
     );
     expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context's size, found \d+; --trim/);
+    expect(finished.stderr).toMatch(/\[chat\] expected fewer than 96 tokens, the context length, found \d+; --trim/);
   });
 
   it("an impossible sampling option, before any model is opened", async () => {

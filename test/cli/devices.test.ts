@@ -49,13 +49,12 @@ describeEmulator("rocmforge devices with a device", () => {
     const { status, stdout } = await devices([], { ...NOWHERE, ...emulatorEnvironment({ devices: 2, waveSize: 64 }) });
     expect(status).toBe(0);
     expect(stdout).toMatch(
-      /^hip: ready\n {2}driver +HIP 6\.\S+ \(.+\)\n {2}compiler +hiprtc .*\n {2}device 0 +.*, shares the host's memory\n {2}device 1 +.*, gfx90a, 2\.15 GB, 4 multiprocessors, waves of 64\n {2}takes +1: device 1 of 2, a card with memory of its own\n/,
+      /^hip: ready\n {2}driver +HIP 6\.\S+ \(.+\)\n {2}compiler +hiprtc .*\n {2}device 0 +.*, shares the host's memory\n {2}device 1 +.*, gfx90a, 2\.15 GB, 4 multiprocessors, waves of 64\n {2}takes +1: device 1 of 2, a discrete card with its own memory\n/,
     );
   });
   it("says of a card that it does not know why it cannot be used, as doctor does", async () => {
     const environment = { ...NOWHERE, ...emulatorEnvironment({ architecture: "quantum-1" }) };
-    const reason =
-      /the card is not one that this package knows: HIP calls its architecture "quantum-1", which is not a name of one/;
+    const reason = /this card is not supported: HIP reports the architecture "quantum-1", which is not a valid name/;
     const { stdout } = await devices([], environment);
     expect(stdout).toMatch(/^hip: not available\n/);
     expect(stdout).toMatch(reason);

@@ -91,7 +91,7 @@ describeEmulator("graphs", () => {
       expect(unchecked.rows).not.toEqual(eager.rows);
       expect(checked.rows).toEqual(eager.rows);
       expect(checked.notices).toEqual([
-        expect.stringMatching(/captured graphs are given up: .* differed in \d+ words; steps run launch by launch/),
+        expect.stringMatching(/captured graphs are disabled: .* differed in \d+ words; steps run launch by launch/),
       ]);
     },
   );

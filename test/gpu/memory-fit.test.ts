@@ -113,7 +113,7 @@ describeEmulator("a card", () => {
     };
     await expect(loadedWith({})).rejects.toMatchObject({
       code: "BACKEND_MEMORY",
-      message: expect.stringContaining("`ignoreMemoryCheck` tries it all the same"),
+      message: expect.stringContaining("`ignoreMemoryCheck` tries it anyway"),
     });
     await expect(loadedWith({ ignoreMemoryCheck: true })).resolves.toBeGreaterThan(0);
     resetEmulated(found, { waveSize: 32 });

@@ -1,5 +1,6 @@
-// Finds and loads the C++ addon, or gives the reason why it is unavailable and the remedy: the same words in errors and in
-// `doctor`. A build made on this machine is preferred to one that came with the package, which may be for another C library.
+// Finds and loads the C++ addon, or returns why it is unavailable and what to do, in the same words for errors and
+// `doctor`. A build made on this machine is preferred to one that came with the package, which may be for another C
+// library.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,12 +16,12 @@ const ADDON_NAME = "rocmforge_cpu.node";
 const BUILD_ANEW = "run `rocmforge doctor --build`";
 const MAX_SHOWN_CHARACTERS = 400;
 
-export interface LoadedAddon {
+interface LoadedAddon {
   readonly addon: NativeAddon;
   readonly path: string;
 }
 
-export interface MissingAddon {
+interface MissingAddon {
   readonly reason: string;
   readonly remedy: string;
 }
@@ -34,6 +35,7 @@ const FUNCTIONS = [
   "measureReadBandwidth",
 ] as const satisfies readonly (keyof NativeAddon)[];
 
+/** Files that may be the addon, the preferred one first. */
 export function addonPaths(folder: string = packageFolder()): readonly string[] {
   return [
     join(folder, "native", "cpu", "build", "Release", ADDON_NAME),
@@ -41,6 +43,7 @@ export function addonPaths(folder: string = packageFolder()): readonly string[] 
   ];
 }
 
+/** Loads the addon once, or returns why it is unavailable. */
 export function loadAddon(folder?: string): LoadedAddon | MissingAddon {
   try {
     return loadFrom(folder ?? packageFolder());
@@ -62,7 +65,7 @@ function loadFrom(folder: string): LoadedAddon | MissingAddon {
   return { reason: problems.join("; "), remedy: BUILD_ANEW };
 }
 
-/** The addon, or what is wrong with it as the rest of a sentence. */
+/** The addon, or what is wrong with it, worded as the rest of a sentence. */
 function tryPath(path: string): LoadedAddon | string {
   let found: unknown;
   try {

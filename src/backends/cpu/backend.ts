@@ -35,10 +35,11 @@ import { defaultThreads } from "./threads.js";
 const MAX_STEP_TOKENS = 512;
 /** Prefill chunk: the cost of unpacking weights is negligible; chunks of 512 are no faster and take twice the scratch. */
 const CHUNK_TOKENS = 256;
-/** Rows of logits that a step may hold: 32 MB for a vocabulary of 128k. */
+/** Maximum output rows of a step: 32 MB of logits for a vocabulary of 128k. */
 const MAX_STEP_OUTPUTS = 64;
 const MAX_THREADS = 1024;
 
+/** The backend `cpu`: C++ kernels that compute from the mapped file. */
 export class CpuBackend implements Backend {
   readonly description: BackendDescription;
   readonly defaultKvCacheType = "f16";
@@ -113,6 +114,7 @@ export class CpuBackend implements Backend {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
+/** Creates the `cpu` backend; throws if the addon is unavailable or an option is invalid. */
 export function createCpuBackend({ threads, device, deterministic }: BackendOptions): Backend {
   if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
   const loaded = loadAddon();

@@ -5,6 +5,7 @@ import { loadAddon } from "./addon.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
 import { defaultThreads } from "./threads.js";
 
+/** Addon, instruction sets and threads of the CPU backend on this machine. */
 export function cpuDiagnostics(): BackendDiagnostics {
   const loaded = loadAddon();
   if ("reason" in loaded) return {};

@@ -3,6 +3,7 @@
 import type { BackendEntry } from "../entry.js";
 import { unavailableError } from "../unavailable.js";
 
+/** The registry's entry for the CPU backend. */
 export const cpuEntry: BackendEntry = {
   takesThreads: true,
   async unavailableReason() {

@@ -3,9 +3,13 @@
 
 import { refuseValue } from "../../options.js";
 
+/** Environment variable that forces an instruction set. */
 export const ISA_VARIABLE = "ROCMFORGE_CPU_ISA";
 
-/** `isas` are sorted best first; `wanted` is the value of ROCMFORGE_CPU_ISA, where an empty string means none. */
+/**
+ * Chooses an instruction set: `isas` are sorted best first; `wanted` is the value of ROCMFORGE_CPU_ISA, where an empty
+ * string means none.
+ */
 export function chooseIsa(isas: readonly string[], wanted: string | undefined): string {
   if (wanted === undefined || wanted === "") return isas[0];
   const name = wanted.trim().toLowerCase();

@@ -8,6 +8,7 @@ import type { NativeAddon, NativeKvCache } from "./native-bindings.js";
 import { hostMemory } from "../host-memory.js";
 import { native } from "./native-error.js";
 
+/** A KV cache in the addon's memory. */
 export class CpuKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
@@ -57,7 +58,7 @@ function refuseUnfit(neededBytes: number): void {
   if (neededBytes <= availableBytes) return;
   throw new BackendError(
     "BACKEND_MEMORY",
-    `[kv-cache] ${neededBytes} bytes are needed and ${availableBytes} are free; ask for a smaller context`,
+    `[kv-cache] ${neededBytes} bytes are needed and ${availableBytes} are free; use a smaller context`,
     {
       details: { neededBytes, availableBytes },
     },

@@ -5,15 +5,17 @@ import { BackendError, GgufError } from "../../errors.js";
 import { hostMemory } from "../host-memory.js";
 import type { NativeError } from "./native-bindings.js";
 
+/** Whether the addon threw this error. */
 export function isNativeError(error: unknown): error is NativeError {
   if (!(error instanceof Error)) return false;
   const { code } = error as Partial<NativeError>;
   return code === "INVALID" || code === "MEMORY" || code === "TRUNCATED" || code === "CANCELLED";
 }
 
-/** The code that an INVALID of the addon becomes: a step that is wrong, or something that this backend cannot do at all. */
+/** The code for an INVALID of the addon: an inconsistent step, or something that this backend does not support. */
 type RefusalCode = "BACKEND_STEP" | "BACKEND_UNSUPPORTED";
 
+/** Translates an error of the addon; returns other errors unchanged. */
 export function translateNativeError(error: unknown, refusal: RefusalCode): unknown {
   if (!isNativeError(error)) return error;
   switch (error.code) {

@@ -17,6 +17,7 @@ import { CpuKvCache } from "./kv-cache.js";
 import { isNativeError, native, translateNativeError } from "./native-error.js";
 import { CpuTensor } from "./tensor.js";
 
+/** A program compiled by the addon; each step is one native call. */
 export class CpuProgram implements CompiledProgram {
   readonly #native: NativeProgram;
   readonly #weights: readonly LazyTensor[];

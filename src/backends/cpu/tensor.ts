@@ -1,5 +1,5 @@
-// A weight of the CPU backend: where it lies in the mapped file. Nothing is copied; pages are read when a kernel first
-// touches them. If files cannot be mapped, the bytes are read into a buffer of the addon's own.
+// A weight of the CPU backend: its location in the mapped file. Nothing is copied; pages are read when a kernel first
+// accesses them. If files cannot be mapped, the bytes are read into a buffer owned by the addon.
 
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
@@ -12,6 +12,7 @@ const CHUNK_BYTES = 16 << 20;
 
 type Mapping = MappedLocation["mapping"];
 
+/** A weight that the addon reads in place. */
 export class CpuTensor implements DeviceTensor {
   readonly descriptor: TensorDescriptor;
   readonly residentBytes: number;
@@ -35,7 +36,7 @@ export class CpuTensor implements DeviceTensor {
   }
 }
 
-/** The addon's regions, one per mapping however many tensors lie in it. */
+/** The addon's regions, one per mapping, shared by its tensors. */
 export class TensorStore {
   readonly #addon: NativeAddon;
   readonly #mapped = new Map<Mapping, { readonly region: NativeRegion; users: number }>();

@@ -4,14 +4,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-export interface ThreadChoice {
+interface ThreadChoice {
   readonly threads: number;
   /** Why this number was chosen, for diagnostics. */
   readonly reason: string;
 }
 
 /** The files in which Linux describes processors and a container's CPU quota; parameters so that tests can replace them. */
-export interface ThreadSources {
+interface ThreadSources {
   readonly processorFolder: string;
   readonly quotaFile: string;
   /** Lists the processors that this process may run on. */
@@ -26,6 +26,7 @@ const SYSTEM: ThreadSources = {
   allowed: availableParallelism(),
 };
 
+/** The default number of threads with its reason, within the limits of a container. */
 export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
   const cores = physicalCores(sources) ?? sources.allowed;
   const quota = containerQuota(sources.quotaFile) ?? cores;
@@ -53,7 +54,7 @@ function physicalCores({ processorFolder, statusFile }: ThreadSources): number |
   return cores.size > 0 ? cores.size : undefined;
 }
 
-/** Tells whether this process may run on a processor, by the list of the status file, such as "0-3,8". */
+/** Returns whether this process may run on a processor, by the list of the status file, such as "0-3,8". */
 function allowedProcessors(statusFile: string): (processor: number) => boolean {
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readText(statusFile) ?? "")?.[1];
   if (list === undefined) return () => true;

@@ -1,5 +1,5 @@
-// The GPU backend over a driver's device: what it can do, what memory it has, and the objects that live on it. HIP and
-// CUDA differ below the driver contract only.
+// The GPU backend over a driver's device: its capabilities, its memory, and the objects that live on it. HIP and CUDA
+// differ only below the driver contract.
 
 import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
@@ -38,15 +38,15 @@ import { GRAPHS_VARIABLE } from "./execution/step-graphs.js";
 import { layoutOf, Uploader } from "./memory/upload.js";
 import { hasDeviceLayout } from "./memory/weight-layout.js";
 
-/** `off` gives each tensor and buffer memory of its own, so that tools which watch memory see where it ends. */
-export const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
+/** `off` gives each tensor and buffer its own allocation, so that memory checkers see where it ends. */
+const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large matmuls with this package's own kernels instead of a BLAS library. */
-export const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
-/** `off` compiles kernels when a step needs them and not before. */
-export const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
+const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
+/** `off` compiles kernels only when a step needs them. */
+const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
 const GIB = 2 ** 30;
-/** Steps by the device's memory: larger ones use it better and want more scratch memory. */
+/** Step sizes by the device's memory: larger steps use the device better and need more scratch memory. */
 const STEP_SIZES = [
   { leastBytes: 64 * GIB, tokens: 4096, outputs: 256 },
   { leastBytes: 20 * GIB, tokens: 2048, outputs: 128 },
@@ -56,7 +56,7 @@ const STEP_SIZES = [
 /** Longer steps gain nothing in deterministic mode, which computes each row as if it were alone. */
 const DETERMINISTIC_STEP_TOKENS = 512;
 
-export interface GpuBackendOptions extends ProgramOptions {
+interface GpuBackendOptions extends ProgramOptions {
   readonly name: string;
   readonly deterministic: boolean;
   readonly slabs: boolean;
@@ -64,6 +64,7 @@ export interface GpuBackendOptions extends ProgramOptions {
   readonly because: string;
 }
 
+/** The backends `hip` and `cuda`: one device with its weights, KV caches and programs. */
 export class GpuBackend implements Backend {
   readonly description: BackendDescription;
   readonly defaultKvCacheType = "f16";
@@ -100,7 +101,7 @@ export class GpuBackend implements Backend {
     this.#lifetime.assertAlive();
     await this.#runtime.device.whenReady?.();
     this.#lifetime.assertAlive();
-    // Throws where the device cannot be used.
+    // Throws if the device cannot be used.
     this.#runtime.device.memory();
     this.#runtime.marks.driver.end();
   }
@@ -188,7 +189,7 @@ export class GpuBackend implements Backend {
   }
 }
 
-export interface GpuBackendRequest {
+interface GpuBackendRequest {
   readonly driver: GpuDriver;
   readonly compiler: GpuCompiler;
   readonly name: DriverKind;
@@ -204,6 +205,7 @@ export function createGpuBackend(request: GpuBackendRequest): Backend {
   return openGpuBackend(request);
 }
 
+/** Chooses a device and opens it; throws a `GpuError` if none can be used. */
 export function openGpuBackend({
   driver,
   compiler,

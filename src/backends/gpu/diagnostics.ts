@@ -1,5 +1,5 @@
-// Drivers, compilers and devices of this machine, for `rocmforge devices`, `doctor` and the registry, with the reason
-// and the remedy for each that cannot be used. No device is opened.
+// Drivers, compilers and devices of this machine, for `rocmforge devices`, `doctor` and the registry, with reason and
+// remedy for those that cannot be used. No device is opened.
 
 import { GpuError } from "../../errors.js";
 import type { BackendDiagnostics } from "../entry.js";
@@ -20,7 +20,7 @@ import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/dr
 export interface DriverReport {
   /** The backend that uses this driver. */
   readonly backend: DriverKind;
-  /** Absent if no driver was found, or if it does not start. */
+  /** Absent if no driver was found, or if it failed to start. */
   readonly driver?: { readonly version: string; readonly library: string };
   /** Name, version and file of the run-time compiler. */
   readonly compiler?: string;
@@ -33,9 +33,9 @@ export interface DriverReport {
     readonly waveSize: number;
     readonly integrated: boolean;
   }[];
-  /** The device that is used if the options name no other, and why. */
+  /** The device that is used by default, and why. */
   readonly choice?: { readonly index: number; readonly because: string };
-  /** Why the devices cannot be used, if they cannot. */
+  /** Why the devices cannot be used; absent if they can. */
   readonly unavailable?: UnavailableReason;
 }
 
@@ -56,14 +56,14 @@ const DETECTORS: Readonly<Record<DriverKind, () => Detected | UnavailableDriver>
   },
 };
 
-/** Why the backend on this driver cannot run here; undefined if it can. */
+/** Why the backend on this driver cannot run on this machine; undefined if it can. */
 export function unavailableDriver(kind: DriverKind): UnavailableDriver | undefined {
   const found = DETECTORS[kind]();
   if (isUnavailableDriver(found)) return found;
   return isUnavailableDriver(found.compiler) ? found.compiler : undefined;
 }
 
-/** The driver, its compiler and its devices. */
+/** Reports a driver, its compiler and its devices. */
 export function detectDriver(kind: DriverKind): DriverReport {
   const found = DETECTORS[kind]();
   if (isUnavailableDriver(found)) return { backend: kind, devices: [], unavailable: found };
@@ -91,7 +91,7 @@ export function detectDriver(kind: DriverKind): DriverReport {
   }
 }
 
-/** How the backend on this driver would run here; throws if its device cannot be used. */
+/** How the backend would run on this driver's default device; throws if that cannot be used. */
 export function driverDiagnostics(kind: DriverKind): BackendDiagnostics {
   const { driver, compiler, devices, choice, unavailable } = detectDriver(kind);
   // A driver was detected, but none of its devices can be used.

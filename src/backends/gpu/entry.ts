@@ -13,7 +13,7 @@ import type { DriverReport } from "./diagnostics.js";
 
 const KINDS: readonly DriverKind[] = ["hip", "cuda"];
 
-/** The registry's entry of the GPU backend on one driver. */
+/** The registry's entry for the GPU backend on one driver. */
 export function gpuEntry(kind: DriverKind): BackendEntry {
   return {
     takesThreads: false,
@@ -29,14 +29,14 @@ export function gpuEntry(kind: DriverKind): BackendEntry {
   };
 }
 
-/** Every driver with its devices, usable or not. */
+/** Reports every driver with its devices, usable or not. */
 export async function detectDrivers(): Promise<readonly DriverReport[]> {
   const diagnostics = await importWithKoffi(() => import("./diagnostics.js"));
   if (isUnavailable(diagnostics)) return KINDS.map((backend) => ({ backend, devices: [], unavailable: diagnostics }));
   return KINDS.map((kind) => diagnostics.detectDriver(kind));
 }
 
-/** Starts the driver and loads the backend's code meanwhile. What is wrong with a driver is found when it is used. */
+/** Starts the driver while the backend's code is loaded. Problems with the driver are reported when it is used. */
 async function startAndLoad(kind: DriverKind): Promise<UnavailableBackend | undefined> {
   const absent = absentDriver(kind);
   if (absent !== undefined) return absent;
@@ -65,8 +65,8 @@ async function importWithKoffi<Module extends object>(
   try {
     return await load();
   } catch (error) {
-    const reason = `libraries cannot be called from here: ${error instanceof Error ? error.message : String(error)}`;
+    const reason = `native libraries cannot be called on this platform: ${error instanceof Error ? error.message : String(error)}`;
     if (isBundled()) return { reason, remedy: BUNDLER_ADVICE, expected: false };
-    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's processor`, expected: true };
+    return { reason, remedy: `${optionText("backend", "cpu")} runs on this machine's CPU`, expected: true };
   }
 }

@@ -5,7 +5,7 @@ import { createGpuBackend } from "./backend.js";
 import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
 import { detectHip } from "./drivers/hip/detect.js";
 
-/** Returns the reason if it cannot run, instead of throwing it: `auto` tries the next backend. */
+/** Creates the `hip` backend, or returns why it cannot run: `auto` then tries the next backend. */
 export function createHipBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
   const found = detectHip();
   return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });

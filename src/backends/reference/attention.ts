@@ -1,4 +1,5 @@
-// Writing to and attending over the paged cache, one token and one head at a time, softmax in double precision.
+// Writes to the paged cache and attends over it, one token and one head at a time, with the softmax in double
+// precision.
 
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
@@ -6,7 +7,7 @@ import type { SomeKernels } from "./kernel.js";
 import type { KvStorage } from "./kv-cache.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
-/** Calls back with each row's sequence and position. */
+/** Calls `visit` with each row's block table and position. */
 function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, position: number) => void): void {
   for (const [sequence, table] of step.blockTables.entries()) {
     for (let row = step.sequenceOffsets[sequence]; row < step.sequenceOffsets[sequence + 1]; row++) {
@@ -15,6 +16,7 @@ function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, pos
   }
 }
 
+/** Stores keys and values of a step in the cache. */
 export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: Matrix, value: Matrix): void {
   const { blockTokens } = cache;
   const store = (source: Matrix, row: number, target: Float32Array, slot: number): void => {
@@ -29,13 +31,14 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   });
 }
 
-export interface AttentionInputs {
+interface AttentionInputs {
   readonly step: StepInput;
   readonly cache: KvStorage;
   /** One logit per head, if the operation has attention sinks. */
   readonly sinks: Float32Array | undefined;
 }
 
+/** Computes causal attention over the cache, with window, soft-cap and sinks. */
 export function attention(
   operation: AttentionOperation,
   { step, cache, sinks }: AttentionInputs,
@@ -80,7 +83,7 @@ export function attention(
   });
 }
 
-/** Four partial sums, so that no addition waits for the one before it. */
+/** Four partial sums, so that additions do not depend on each other. */
 function dot(left: Float32Array, leftStart: number, right: Float32Array, rightStart: number, length: number): number {
   const whole = length - (length % 4);
   let sum0 = 0;
@@ -101,6 +104,7 @@ function addScaled(sums: Float64Array, weight: number, values: Float32Array, sta
   for (let k = 0; k < sums.length; k++) sums[k] += weight * values[start + k];
 }
 
+/** The kernels that use the KV cache. */
 export const ATTENTION_KERNELS = {
   "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
     writeKv(step, cache, layer, value(key), value(stored)),

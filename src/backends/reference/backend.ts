@@ -1,4 +1,5 @@
-// The backend that defines what is right: plain TypeScript, every operation, every supported block type, f32 throughout.
+// The backend that defines what is correct: plain TypeScript, every operation, every supported block type, f32
+// throughout.
 
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
@@ -22,14 +23,15 @@ import { kvCacheBytes, ReferenceKvCache } from "./kv-cache.js";
 import { ReferenceProgram } from "./program.js";
 import { decodedBytes, uploadTensor } from "./tensor.js";
 
-/** A chunk of this many prompt tokens keeps scratch memory small and cancellation prompt. */
+/** Keeps scratch memory small and cancellation fast. */
 const MAX_STEP_TOKENS = 64;
 
-export interface ReferenceBackendOptions {
-  /** Activations to compute in place of the exact ones, as tests do that compare with an engine's tables. */
+interface ReferenceBackendOptions {
+  /** Replaces activations, for tests that compare with an engine that uses tables. */
   readonly activations?: Partial<ActivationTable>;
 }
 
+/** The backend `reference`, which other backends are compared with. */
 export class ReferenceBackend implements Backend {
   readonly description = {
     name: "reference",
@@ -80,7 +82,7 @@ export class ReferenceBackend implements Backend {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** `threads` is the most the backend may use; this one uses one, and is always deterministic. */
+/** Creates the `reference` backend. It uses one thread, whatever `threads` allows, and is always deterministic. */
 export function createReferenceBackend({ threads, device, deterministic }: BackendOptions): Backend {
   optionalCount("reference", "threads", threads, 1, Number.MAX_SAFE_INTEGER);
   optionalFlag("reference", "deterministic", deterministic);

@@ -3,6 +3,7 @@
 import type { BackendEntry } from "../entry.js";
 import { unavailableError } from "../unavailable.js";
 
+/** The registry's entry for the reference backend, which runs everywhere. */
 export const referenceEntry: BackendEntry = {
   takesThreads: true,
   unavailableReason: async () => undefined,

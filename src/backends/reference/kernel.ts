@@ -1,4 +1,4 @@
-// What a kernel of the reference backend gets: its operation, and the values, weights and cache of the step.
+// The interface of the reference backend's kernels: an operation, and the values, weights and cache of the step.
 
 import type { OperationKind, OperationOf, WeightId } from "../../graph/operation.js";
 import type { Program, RowSymbol } from "../../graph/program.js";
@@ -8,10 +8,11 @@ import type { KvStorage } from "./kv-cache.js";
 import type { Matrix } from "./matrix.js";
 import type { ReferenceTensor } from "./tensor.js";
 
+/** What kernels can access during one step. */
 export interface StepContext {
   readonly program: Program;
   readonly step: StepInput;
-  /** The rows of its input that each kind of selection keeps. */
+  /** The rows that each kind of selection keeps. */
   readonly selections: Readonly<Record<Exclude<RowSymbol, "tokens">, readonly number[]>>;
   readonly cache: KvStorage;
   readonly activations: ActivationTable;
@@ -20,9 +21,10 @@ export interface StepContext {
   readonly optional: (id: WeightId | undefined) => Float32Array | undefined;
 }
 
+/** Computes one kind of operation. */
 export type Kernel<Kind extends OperationKind> = (operation: OperationOf<Kind>, context: StepContext) => void;
 
-/** The kernels of these operations, by kind. */
+/** A kernel for each of these kinds of operations. */
 export type KernelTable<Kind extends OperationKind> = { readonly [Each in Kind]: Kernel<Each> };
 
 /** The kernels of some operations, for `satisfies`. */

@@ -1,5 +1,5 @@
-// Keys and values of all layers, paged: slot = block × blockTokens + position within the block. Values are kept as f32;
-// the narrower types are quantized when they are written, which makes this cache the oracle of the others.
+// Keys and values of all layers, paged: slot = block × blockTokens + position within the block. Values are stored as
+// f32; the narrower types are quantized when they are written, which makes this cache the reference for the others.
 
 import { BackendError } from "../../errors.js";
 import { type KvLayerShape, kvLayers } from "../../graph/program.js";
@@ -11,28 +11,30 @@ import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 const FLOAT_BYTES = 4;
 
 /** Keys and values of one layer. */
-export interface KvLayerStorage {
+interface KvLayerStorage {
   readonly keys: Float32Array;
   readonly values: Float32Array;
-  /** Elements of one position's keys, and of its values. */
+  /** Elements of one position's keys. */
   readonly keyRow: number;
   readonly valueRow: number;
 }
 
-/** A running step keeps a reference to it, so that the cache may be disposed meanwhile. */
+/** The memory of a cache. A running step keeps a reference to it, so that the cache may be disposed meanwhile. */
 export interface KvStorage {
   readonly layers: readonly KvLayerStorage[];
   readonly blockTokens: number;
-  /** Replaces the values just written by what the cache's type can hold. */
+  /** Replaces the values just written by what the cache's type can represent. */
   readonly quantize: (stored: Float32Array) => void;
 }
 
+/** Bytes of a cache with these options, all of it in f32. */
 export function kvCacheBytes(options: KvCacheOptions): number {
   const { blocks, blockTokens } = options;
   const row = kvLayers(options).reduce((sum, layer) => sum + layer.kvHeads * (layer.keyWidth + layer.valueWidth), 0);
   return row * blocks * blockTokens * FLOAT_BYTES;
 }
 
+/** A KV cache in JavaScript arrays. */
 export class ReferenceKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
@@ -60,7 +62,7 @@ export class ReferenceKvCache implements KvCache {
     } catch (error) {
       throw new BackendError(
         "BACKEND_MEMORY",
-        `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; ask for a smaller context`,
+        `[kv-cache] ${this.sizeBytes} bytes cannot be allocated; use a smaller context`,
         {
           details: { neededBytes: this.sizeBytes },
           cause: error,

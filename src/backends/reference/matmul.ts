@@ -1,16 +1,16 @@
-// out = input · weightᵀ, with sums in double precision. Every sum adds its own terms from first to last, so a row's result
-// is bit-exact regardless of batching; only loads are shared. The two inner functions take nothing but arrays and numbers,
-// because that is what the compiler turns into tight loops.
+// out = input · weightᵀ, with sums in double precision. Every sum adds its terms from first to last, so a row's result
+// is bit-exact regardless of batching; only loads are shared. The two inner functions take only arrays and numbers,
+// because the JIT compiles those to tight loops.
 
 import type { SomeKernels } from "./kernel.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
-export interface Weights {
+interface Weights {
   readonly values: Float32Array;
   readonly rowLength: number;
 }
 
-/** What is done to each sum before it is stored: × scale, + bias, then the soft-cap. */
+/** Applied to each sum before it is stored: × scale, + bias, then the soft-cap. */
 interface Epilogue {
   readonly scale: number;
   readonly bias: Float32Array | undefined;
@@ -20,6 +20,7 @@ interface Epilogue {
 /** Sums of one pass: four tokens by two columns, or one token by four columns. */
 const sums = new Float64Array(8);
 
+/** Multiplies rows by a weight matrix and applies the epilogue. */
 export function matmul(input: Matrix, weight: Weights, epilogue: Epilogue, out: Matrix): void {
   const { data, stride, rows } = input;
   const { values, rowLength } = weight;
@@ -42,7 +43,7 @@ export function matmul(input: Matrix, weight: Weights, epilogue: Epilogue, out: 
   }
 }
 
-/** Stores a pass of sums; columns past the last one were computed from the last weight row again and are dropped. */
+/** Stores a pass of sums; columns past the last one repeat the last weight row and are dropped. */
 function store(
   { scale, bias, softCap }: Epilogue,
   out: Matrix,
@@ -135,6 +136,7 @@ function oneToken(
   sums[3] = sum3;
 }
 
+/** The matmul kernel. */
 export const MATMUL_KERNELS = {
   matmul: (operation, { weight, optional, value }) =>
     matmul(

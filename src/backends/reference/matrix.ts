@@ -1,10 +1,11 @@
 // Rows of f32 in scratch memory: a value of the program as the kernels see it. Views of columns are matrices too, with
-// the stride of the value that holds them.
+// the stride of the value that contains them.
 
 import type { StepSize } from "../../graph/memory-plan.js";
 import type { ValueId } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 
+/** Rows of f32 with a stride. */
 export interface Matrix {
   readonly data: Float32Array;
   /** Index of the first row's first column. */
@@ -20,7 +21,7 @@ export function softCapped(x: number, softCap: number | undefined): number {
   return softCap === undefined ? x : softCap * Math.tanh(x / softCap);
 }
 
-/** Scratch memory of one step at a time; grows to the largest step seen and is used again. */
+/** Scratch memory of one step at a time; grows to the largest step and is reused. */
 export class Arena {
   readonly #program: Program;
   readonly #slots: Float32Array[] = [];

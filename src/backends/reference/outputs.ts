@@ -1,18 +1,19 @@
-// What a step returns for each output row: bias and mask first, then logits, candidates or the hidden state. A row that
-// is not finite says so by itself, so that one bad sequence does not fail its neighbours.
+// The results of a step's output rows: bias and mask first, then logits, candidates or the hidden state. A row that is
+// not finite is reported individually, so that one bad sequence does not fail its batch-mates.
 
 import type { OutputRequest, OutputRow } from "../contract.js";
 import type { Matrix } from "./matrix.js";
 
-/** Up to this many candidates a short sorted list is quicker than sorting the vocabulary. */
+/** Up to this many candidates, insertion into a short sorted list is faster than sorting the vocabulary. */
 const SHORT_LIST = 128;
 
+/** The hidden state of a row, or that it is not finite. */
 export function readHidden(matrix: Matrix, index: number): OutputRow {
   const values = rowOf(matrix, index);
   return notFinite(values) ?? { kind: "hidden", values };
 }
 
-/** `request` wants candidates or logits. */
+/** The candidates or logits of a row, as `request` demands. */
 export function readScored(request: OutputRequest, matrix: Matrix, index: number): OutputRow {
   const logits = rowOf(matrix, index);
   const stray = notFinite(logits);
@@ -55,7 +56,7 @@ interface Ranking {
   readonly logits: Float32Array;
 }
 
-/** Highest first, equal ones by rising id. */
+/** Highest first, equal ones by ascending id. */
 function topCandidates(logits: Float32Array, count: number): Ranking {
   const kept = Math.min(count, logits.length);
   return kept <= SHORT_LIST ? insertRanked(logits, kept) : sortRanked(logits, kept);
@@ -68,7 +69,7 @@ function sortRanked(logits: Float32Array, kept: number): Ranking {
   return { ids, logits: Float32Array.from(ids, (id) => logits[id]) };
 }
 
-/** Insertion into a short sorted list; most entries fail at its last one. */
+/** Inserts into a short sorted list; most entries are below its last one. */
 function insertRanked(logits: Float32Array, kept: number): Ranking {
   const ids = new Int32Array(kept);
   const best = new Float32Array(kept).fill(Number.NEGATIVE_INFINITY);

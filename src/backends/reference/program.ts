@@ -1,5 +1,5 @@
-// Runs a Program operation by operation. The tables of kernels make up the whole instruction set: an operation that has no
-// entry does not compile. Between layers other tasks of the event loop run, so a step never blocks the process for long.
+// Runs a Program operation by operation. The kernel tables are the whole instruction set: an operation without an entry
+// does not compile. Between layers the event loop runs, so a step never blocks the process for long.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { scratchBytes, type StepSize } from "../../graph/memory-plan.js";
@@ -32,6 +32,7 @@ interface Layer {
   readonly weights: readonly LazyTensor[];
 }
 
+/** Interprets a program with the reference kernels. */
 export class ReferenceProgram implements CompiledProgram {
   readonly #program: Program;
   readonly #weights: readonly LazyTensor[];
@@ -56,7 +57,7 @@ export class ReferenceProgram implements CompiledProgram {
 
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     const cache = ownCache(kvCache);
-    // Held from here on, while the step waits for copies too: the cache may be disposed meanwhile.
+    // Held from here on, even while the step waits for copies: the cache may be disposed meanwhile.
     const storage = cache?.storage ?? NO_CACHE;
     try {
       await cache?.order.enter();

@@ -1,4 +1,4 @@
-// The operations that work on each row by itself: a function over matrices for each, and its entry in the table.
+// The operations on individual rows: a function over matrices for each, and its entry in the table.
 
 import type { EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
@@ -10,6 +10,7 @@ import type { Matrix } from "./matrix.js";
 const QUANTIZE_BLOCK = 32;
 const QUANTIZE_LIMIT = 127;
 
+/** Copies the embedding rows of tokens, scaled. */
 export function embed({ scale = 1 }: EmbedOperation, tokens: Int32Array, table: Float32Array, out: Matrix): void {
   for (const [row, token] of tokens.entries()) {
     const start = out.offset + row * out.stride;
@@ -19,13 +20,14 @@ export function embed({ scale = 1 }: EmbedOperation, tokens: Int32Array, table: 
 }
 
 /** `rows[i]` is the row of `input` that becomes row i. */
-export function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
+function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
   for (const [index, row] of rows.entries()) {
     const from = input.offset + row * input.stride;
     out.data.set(input.data.subarray(from, from + input.width), out.offset + index * out.stride);
   }
 }
 
+/** Normalizes each group of columns by its root mean square. */
 export function rmsNorm(
   { groupWidth, epsilon }: RmsNormOperation,
   input: Matrix,
@@ -44,7 +46,10 @@ export function rmsNorm(
   }
 }
 
-/** Symmetric: scale = largest magnitude ÷ 127 in f32, values to the nearest step, halves to even. */
+/**
+ * Quantizes symmetrically to 8 bits: scale = largest magnitude ÷ 127 in f32, values to the nearest step, halves to
+ * even.
+ */
 export function quantizeActivations(input: Matrix, out: Matrix): void {
   for (let row = 0; row < input.rows; row++) {
     const from = input.offset + row * input.stride;
@@ -68,6 +73,7 @@ function roundHalfToEven(value: number): number {
   return below % 2 === 0 ? below : below + 1;
 }
 
+/** Rotates pairs of columns of each head by the angles of the row's position. */
 export function rope(
   { heads, headWidth, rotaryWidth, style }: RopeOperation,
   table: RopeTable,
@@ -97,6 +103,7 @@ export function rope(
   }
 }
 
+/** Computes activation(gate) × up. */
 export function glu(activate: (x: number) => number, gate: Matrix, up: Matrix, out: Matrix): void {
   forEachElement(
     out,
@@ -104,6 +111,7 @@ export function glu(activate: (x: number) => number, gate: Matrix, up: Matrix, o
   );
 }
 
+/** Adds two matrices. */
 export function add(left: Matrix, right: Matrix, out: Matrix): void {
   forEachElement(
     out,
@@ -118,6 +126,7 @@ function forEachElement(out: Matrix, compute: (row: number, column: number) => n
   }
 }
 
+/** The kernels that work on each row separately. */
 export const ROW_KERNELS = {
   embed: (operation, { step, weight, value }) =>
     embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),

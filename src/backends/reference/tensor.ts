@@ -1,5 +1,5 @@
-// A weight of the reference backend: the whole tensor decoded to f32, so that every matmul is the plain one.
-// Bytes come through positional reads in bounded chunks: a file that shrinks meanwhile gives an error, never a fault.
+// A weight of the reference backend: the whole tensor decoded to f32, so that every matmul is the plain one. Bytes are
+// read positionally in bounded chunks: a file that shrinks meanwhile causes an error, never a fault.
 
 import { BackendError, GgufError } from "../../errors.js";
 import { codecFor } from "../../quant/codec.js";
@@ -8,13 +8,15 @@ import { rowLength, type TensorDescriptor } from "../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { TensorSource } from "../contract.js";
 
-/** Decoded in one go between two looks at the event loop: a few milliseconds of work. */
+/** Decoded between two turns of the event loop: a few milliseconds of work. */
 const CHUNK_BYTES = 1 << 20;
 const FLOAT_BYTES = 4;
 
+/** A weight decoded to f32. */
 export class ReferenceTensor implements DeviceTensor {
   readonly descriptor: TensorDescriptor;
   readonly rowLength: number;
+  /** All rows, one after another. */
   #values: Float32Array;
 
   constructor(descriptor: TensorDescriptor, values: Float32Array) {
@@ -38,10 +40,12 @@ export class ReferenceTensor implements DeviceTensor {
   }
 }
 
+/** Bytes of a tensor in f32. */
 export function decodedBytes(descriptor: TensorDescriptor): number {
   return descriptor.elements * FLOAT_BYTES;
 }
 
+/** Reads and decodes a tensor; throws if a value is not finite. */
 export async function uploadTensor(source: TensorSource): Promise<ReferenceTensor> {
   const { descriptor } = source;
   const { blockBytes, blockElements, name } = descriptor.layout;

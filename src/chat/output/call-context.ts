@@ -12,7 +12,9 @@ export interface CallContext {
   readonly tools: ReadonlyMap<string, ChatTool>;
 }
 
+/** Opening tag of a tool call in the conventions of Hermes, Qwen and GLM. */
 export const CALL_OPEN = "<tool_call>";
+/** Closing tag of a tool call in the conventions of Hermes, Qwen and GLM. */
 export const CALL_CLOSE = "</tool_call>";
 
 const NAME_CHARACTER = /[\w.\-\s]/;

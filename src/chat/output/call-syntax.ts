@@ -10,9 +10,9 @@ import { FUNCTION_OPEN, KEY_MARKS, readFunctionCall, readKeyedCall } from "./key
 import { Markers, type Reading, type TextCursor } from "./text-cursor.js";
 
 /**
- * Conventions for tool calls, named after their look; a model's template tells which one it uses. "tagged-json" is that
+ * Conventions for tool calls, named after their look; a model's template shows which one it uses. "tagged-json" is that
  * of Hermes and Qwen, "tagged-keys" GLM, "tagged-parameters" Qwen3-Coder, "bracketed" Mistral, "python-tag" Llama 3;
- * "bare-json" can be asked of any model.
+ * "bare-json" works with any model.
  */
 export type CallConvention =
   | "tagged-json"
@@ -28,7 +28,9 @@ type CallSyntax = (context: CallContext) => Reading<void>;
 type CallReader = (context: CallContext) => Reading<boolean>;
 
 const NO_MARKERS = new Markers([]);
+/** Starts the tool calls of Mistral's models. */
 export const MISTRAL_CALLS = "[TOOL_CALLS]";
+/** Starts the tool calls of Llama 3. */
 export const PYTHON_TAG = "<|python_tag|>";
 const MISTRAL_ARGUMENTS = "[ARGS]";
 const MISTRAL_CALL_ID = "[CALL_ID]";

@@ -5,7 +5,7 @@
 import type { ChatDelta } from "../message.js";
 
 /** How white space and stop strings are treated. */
-export interface DeltaSinkOptions {
+interface DeltaSinkOptions {
   readonly holdsSpace: boolean;
   /** Whether white space at the start of the reply is dropped. */
   readonly trimsStart: boolean;

@@ -5,7 +5,7 @@ import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { JsonScanner } from "./json-scanner.js";
 
 /** A tool call in JSON. */
-export interface JsonCall {
+interface JsonCall {
   readonly name: string;
   /** The arguments as the JSON text of an object. */
   readonly arguments: string;

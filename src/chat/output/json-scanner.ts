@@ -14,7 +14,7 @@ const OPENING: Readonly<Record<string, string>> = { "{": "}", "[": "]" };
 const PLAIN = /[\w+\-.\s]/;
 
 /** Offsets in the scanned text: the key with its quotes, and its value with white space around it. */
-export interface MemberPlace {
+interface MemberPlace {
   readonly keyStart: number;
   readonly keyEnd: number;
   readonly valueStart: number;

@@ -1,5 +1,5 @@
 // Reads calls whose arguments are plain text, key by key between tags: those of GLM and Qwen3-Coder. The tool's schema
-// tells the type of each value. Invariant: a reader that reports no call has read only what the caller recorded.
+// determines the type of each value. Invariant: a reader that reports no call has read only what the caller recorded.
 
 import { CALL_CLOSE, type CallContext, giveCall, isFunctionName, readName } from "./call-context.js";
 import { MAX_CALL_CHARACTERS } from "../limits.js";
@@ -10,10 +10,14 @@ const KEY_OPEN = "<arg_key>";
 const KEY_CLOSE = "</arg_key>";
 const VALUE_OPEN = "<arg_value>";
 const VALUE_CLOSE = "</arg_value>";
+/** Tags around keys and values in GLM's calls, which may be control tokens. */
 export const KEY_MARKS = [KEY_OPEN, KEY_CLOSE, VALUE_OPEN, VALUE_CLOSE] as const;
 
+/** Start of a function's opening tag in Qwen3-Coder's calls. */
 export const FUNCTION_OPEN = "<function=";
+/** Closing tag of a function in Qwen3-Coder's calls. */
 export const FUNCTION_CLOSE = "</function>";
+/** Start of a parameter's opening tag in Qwen3-Coder's calls. */
 export const PARAMETER_OPEN = "<parameter=";
 
 const KEY_CLOSES = new Markers([KEY_CLOSE]);

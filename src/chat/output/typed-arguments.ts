@@ -1,5 +1,5 @@
-// Converts arguments that a model wrote as plain text, key by key, to JSON. The tool's schema tells the type of each
-// value; without a type, a value that is valid JSON is taken as that. Values keep their spelling, so that no number
+// Converts arguments that a model wrote as plain text, key by key, to JSON. The tool's schema determines the type of
+// each value; without a type, a value that is valid JSON is used as JSON. Values keep their spelling, so that no number
 // loses a digit.
 
 import { isPlainObject, parsedJson } from "../../plain-object.js";

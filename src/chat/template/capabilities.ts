@@ -1,4 +1,4 @@
-// Detects what a template supports: each probe renders a small chat, and its text tells whether the template used the
+// Detects what a template supports: each probe renders a small chat, and its text shows whether the template used the
 // input. Templates do not declare it, and would silently drop what they do not support.
 
 import { contentParts, toolVariables } from "./template-variables.js";

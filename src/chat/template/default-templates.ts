@@ -1,11 +1,11 @@
-// Templates for models whose file has none, chosen by the marks in the vocabulary, which tell the chat format that the
-// model was trained on, and a plain one for models without such marks. They are written in Jinja, so that all models
-// take the same path.
+// Templates for models whose file has none, chosen by the marks in the vocabulary, which reveal the chat format that
+// the model was trained on, and a plain one for models without such marks. They are written in Jinja, so that all
+// models take the same path.
 
 import type { HasToken } from "../output/convention.js";
 
 /** A template, and what its format implies. */
-export interface DefaultTemplate {
+interface DefaultTemplate {
   readonly template: string;
   /** Stop strings, if no token ends a reply. */
   readonly stop: readonly string[];

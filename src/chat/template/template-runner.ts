@@ -99,9 +99,9 @@ export class TemplateRunner implements AsyncDisposable {
     signal: AbortSignal | undefined,
   ): Promise<readonly RenderReply[]> {
     if (template.length > MAX_TEMPLATE_CHARACTERS)
-      throw limit(`has ${template.length} characters, and ${MAX_TEMPLATE_CHARACTERS} are the most`);
+      throw limit(`has ${template.length} characters, more than the maximum of ${MAX_TEMPLATE_CHARACTERS}`);
     if (!(await this.#queue.acquire(template, signal)))
-      throw queueFull(`${MAX_WAITING_RENDERINGS} chats wait for it already`);
+      throw queueFull(`${MAX_WAITING_RENDERINGS} chats are already waiting for it`);
     const outcome = await unlessAborted(this.#render({ template, variables }), signal);
     if (outcome.kind === "answer") return outcome.value;
     throw workerFailure(outcome);
@@ -129,13 +129,15 @@ function toJson(variables: TemplateVariables): string {
     );
   }
   if (json.length > MAX_TEXT_CHARACTERS)
-    throw limit(`was given ${json.length} characters of messages and tools, and ${MAX_TEXT_CHARACTERS} are the most`);
+    throw limit(
+      `was given ${json.length} characters of messages and tools, more than the maximum of ${MAX_TEXT_CHARACTERS}`,
+    );
   return json;
 }
 
 function failure(reply: Exclude<RenderReply, { kind: "text" }> | undefined): ChatError {
   if (reply?.kind === "limit") return limit(reply.message);
-  const reason = (reply?.message ?? "it gave nothing").slice(0, MAX_SHOWN_CHARACTERS);
+  const reason = (reply?.message ?? "it returned nothing").slice(0, MAX_SHOWN_CHARACTERS);
   return new ChatError(
     "CHAT_TEMPLATE",
     `[${PLACE}] expected text, and the template refused: ${reason}; change the messages, or the template`,

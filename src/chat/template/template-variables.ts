@@ -11,7 +11,7 @@ import type { ChatMessage, ChatTool, ChatToolCall } from "../message.js";
 type MessageVariables = Readonly<Record<string, unknown>>;
 
 /** What the template supports, and the model's convention. */
-export interface VariablesContext {
+interface VariablesContext {
   readonly capabilities: TemplateCapabilities;
   readonly convention: CallConvention;
   /** Whether the template distinguishes the role "developer" from "system". */

@@ -1,4 +1,4 @@
-// A reply read by the parser, its deltas joined, for the tests of all conventions.
+// A reply parsed and its deltas joined, for the tests of all conventions.
 
 import type { ChatDelta, ChatTool } from "../message.js";
 import { ChatOutputParser, type ChatOutputParserOptions } from "../output/output-parser.js";
@@ -16,9 +16,11 @@ const weather: ChatTool = {
   },
 };
 const search: ChatTool = { name: "search", parameters: { type: "object", properties: { query: { type: "string" } } } };
+/** The tools that the parsed replies may call. */
 export const TOOLS: readonly ChatTool[] = [weather, search];
 const THINK = { open: "<think>", close: "</think>" };
 
+/** A parsed reply, joined. */
 export interface ParsedAnswer {
   readonly text: string;
   readonly reasoning: string;
@@ -32,6 +34,7 @@ export interface ParsedAnswer {
   readonly order: string;
 }
 
+/** Joins the deltas of a reply. */
 export function joined(deltas: readonly ChatDelta[]): ParsedAnswer {
   let text = "";
   let reasoning = "";
@@ -64,6 +67,7 @@ export function parsed(chunks: readonly string[], options: Partial<ChatOutputPar
   return joined([...deltas, ...parser.end()]);
 }
 
+/** The expected form of a complete call. */
 export function calling(name: string, value: unknown, id = "id0"): ParsedAnswer["calls"][number] {
   return { id, name, arguments: typeof value === "string" ? value : JSON.stringify(value), ended: true };
 }

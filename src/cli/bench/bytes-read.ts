@@ -5,12 +5,14 @@ import { weightsOf } from "../../graph/operation.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import type { BenchSizes } from "./runner.js";
 
+/** Bytes that decoding one token has to read. */
 export interface BytesRead {
   readonly weightBytes: number;
   /** The mean over the decoded tokens. */
   readonly kvBytes: number;
 }
 
+/** Counts the bytes that each decoded token has to read, from the plan and the benchmark's sizes. */
 export function bytesPerToken(plan: ExecutionPlan, { depth, decodeTokens }: BenchSizes): BytesRead {
   const { program, layers, config } = plan;
   const sizes = new Map(

@@ -1,5 +1,5 @@
 // The time to first token, from the start of the process and part by part, and the memory of that process then and at
-// its peak. The process is this command line itself, generating a few tokens, as a user would start it. The child
+// its peak. The process is this command line itself, generating a few tokens as a user would start it. The child
 // reports its own figures.
 
 import { spawn } from "node:child_process";
@@ -7,12 +7,14 @@ import { fileURLToPath } from "node:url";
 import type { LoadTimings } from "../../index.js";
 
 const COMMAND_LINE = fileURLToPath(new URL("../main.js", import.meta.url));
+/** The prompt of the processes whose start is timed. */
 export const START_PROMPT = "Once upon a time there was a";
+/** Number of tokens that such a process generates. */
 export const START_TOKENS = 16;
 const WRITING = ["-n", String(START_TOKENS), "--temp", "0", "--ignore-eos"];
 /**
- * The child reports its memory when it ends. Linux counts the memory of the parent towards the usual figure, so that
- * the high-water mark of the child itself is read; pages of files are not its own memory.
+ * The child reports its memory when it ends. On Linux the usual figure includes the parent's memory, so the child's own
+ * high-water mark is read; mapped file pages are not its own memory.
  */
 const REPORT = `data:text/javascript,${encodeURIComponent(`
 import { subscribe } from "node:diagnostics_channel";
@@ -38,10 +40,11 @@ process.on("exit", () => writeSync(3, JSON.stringify({ peak: kilobytes("VmHWM") 
 `)}`;
 const BYTES_PER_KILOBYTE = 1024;
 
+/** Time and memory of one process up to its first token. */
 export interface ProcessStart {
   readonly firstTokenMs: number;
   readonly peakRssBytes: number;
-  /** Own memory, without pages of files, at the first token; null if the system does not report it. */
+  /** Memory without mapped file pages at the first token; null if the system does not report it. */
   readonly ownBytes: number | null;
   /** Null if the backend loads nothing. */
   readonly load: LoadTimings | null;
@@ -53,9 +56,10 @@ interface Report {
   readonly load: LoadTimings | null;
 }
 
-/** The figures of the child, or the text of its failure. */
-export type StartResult = ProcessStart | { readonly failure: string };
+/** The child's figures, or its error message. */
+type StartResult = ProcessStart | { readonly failure: string };
 
+/** Runs this command line in a child process and times its first token. */
 export function startProcess(
   commandArguments: readonly string[],
   signal: AbortSignal,
@@ -64,12 +68,12 @@ export function startProcess(
   return timeProcess([COMMAND_LINE, ...commandArguments], signal, input);
 }
 
-/** The prompt is printed together with the first token. */
+/** Arguments for generating from the short prompt, which is printed together with the first token. */
 export function generateArguments(modelArguments: readonly string[]): string[] {
   return ["generate", ...modelArguments, "-p", START_PROMPT, ...WRITING];
 }
 
-/** For a prompt from stdin, with a context that holds it and the generated tokens. */
+/** Arguments for a prompt from stdin, with a context that holds it and the generated tokens. */
 export function readArguments(modelArguments: readonly string[], contextTokens: number): string[] {
   return ["generate", ...modelArguments, "-f", "-", "--ctx", String(contextTokens), ...WRITING];
 }

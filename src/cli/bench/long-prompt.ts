@@ -2,15 +2,16 @@
 
 import type { Tokenizer } from "../../index.js";
 
+/** A text and its number of tokens. */
 export interface LongPrompt {
   readonly text: string;
-  /** As the tokenizer counts them, added ones included. */
+  /** The tokenizer's count, including BOS and EOS. */
   readonly tokens: number;
 }
 
 const WORDS = "Once upon a time there was a cab and a bad bed".split(" ");
 
-/** The fewest words, repeated in a circle, that make at least `count` tokens. */
+/** The shortest repetition of some words that has at least `count` tokens. */
 export function longPrompt(tokenizer: Pick<Tokenizer, "encode">, count: number): LongPrompt {
   const prompt = (words: number): LongPrompt => {
     const text = Array.from({ length: words }, (_, index) => WORDS[index % WORDS.length]).join(" ");

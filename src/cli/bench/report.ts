@@ -6,7 +6,7 @@ import type { BytesRead } from "./bytes-read.js";
 import type { BenchSizes } from "./runner.js";
 import type { Spread } from "./spread.js";
 
-export interface Rate {
+interface Rate {
   readonly tokens: number;
   /** The median. */
   readonly tokensPerSecond: number;
@@ -15,7 +15,7 @@ export interface Rate {
   readonly samples: readonly number[];
 }
 
-/** Null for what was not measured or cannot be. */
+/** The result of `rocmforge bench`, as `--json` prints it; null for values that were not measured or cannot be. */
 export interface BenchReport {
   readonly model: {
     readonly path: string;
@@ -43,27 +43,29 @@ export interface BenchReport {
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
-  /** Of the median start, for backends that load something; the parts overlap. */
+  /** Parts of the median start, for backends that load something; they overlap. */
   readonly load: (LoadTimings & { readonly firstTokenMs: number }) | null;
-  /** Memory without pages of files that the median start had at its first token. */
+  /** Memory of the median start at its first token, without mapped file pages. */
   readonly ownBytesAtFirstToken: number | null;
-  /** Of a process with a prompt of as many tokens as were measured, which generates a few. */
+  /** Peak memory of a process whose prompt has as many tokens as were measured and that generates a few. */
   readonly peakRssBytes: number | null;
   readonly peakRss: PeakRss | null;
 }
 
-/** What the process with the peak computed; the KV cache is part of the peak. */
-export interface PeakRss {
+/** The work of the process whose peak was measured; the KV cache is part of the peak. */
+interface PeakRss {
   readonly bytes: number;
   readonly promptTokens: number;
   readonly contextTokens: number;
   readonly kvCacheBytes: number;
 }
 
+/** A spread of speeds as the rate of a report. */
 export function rateOf(tokens: number, { median, min, max, samples }: Spread): Rate {
   return { tokens, tokensPerSecond: median, min, max, samples };
 }
 
+/** The decode rate of a report, with the bytes read and their share of the read bandwidth. */
 export function decodeRate(
   sizes: BenchSizes,
   spread: Spread,
@@ -80,6 +82,7 @@ export function decodeRate(
   };
 }
 
+/** A report as text. */
 export function describeReport(report: BenchReport): string {
   const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, load, ownBytesAtFirstToken, peakRss } =
     report;
@@ -92,7 +95,7 @@ export function describeReport(report: BenchReport): string {
     const share = decode.bandwidthShare === null ? "" : `, ${formatShare(decode.bandwidthShare)} of the read bandwidth`;
     rows.push([
       "  reads",
-      `${formatBytes(decode.bytesPerToken)} a token, ${formatBytes(decode.bytesPerSecond)}/s${share}`,
+      `${formatBytes(decode.bytesPerToken)} per token, ${formatBytes(decode.bytesPerSecond)}/s${share}`,
     ]);
   }
   if (readBandwidth !== null)
@@ -115,16 +118,16 @@ export function describeReport(report: BenchReport): string {
       part("weights", load.weightsStartMs, load.weightsMs),
       part("first step", load.firstStepStartMs, load.firstStepMs),
     ];
-    rows.push(["  beside each other, in ms", parts.join(", ")]);
+    rows.push(["  in parallel, in ms", parts.join(", ")]);
   }
   if (ownBytesAtFirstToken !== null)
-    rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} besides pages of files`]);
+    rows.push(["  memory then", `${formatBytes(ownBytesAtFirstToken)} without mapped file pages`]);
   if (peakRss !== null) {
     const { bytes, promptTokens, kvCacheBytes } = peakRss;
     const share = formatShare((bytes - kvCacheBytes) / model.sizeBytes);
     rows.push([
-      "most memory of a process",
-      `${formatBytes(bytes)} reading ${countOf(promptTokens, "token")}: ${share} of the file and ${formatBytes(kvCacheBytes)} of KV cache`,
+      "peak memory of a process",
+      `${formatBytes(bytes)} with a prompt of ${countOf(promptTokens, "token")}: ${share} of the file and ${formatBytes(kvCacheBytes)} of KV cache`,
     ]);
   }
   return [

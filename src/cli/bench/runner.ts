@@ -1,5 +1,5 @@
-// Times steps of a plan on made-up tokens: prefill at some depth, and decoding after it. One sequence owns the KV
-// cache; a repeated measurement overwrites the one before, so that the depth stays filled.
+// Times steps of a plan on synthetic tokens: prefill at some depth, and decoding after it. One sequence owns the KV
+// cache; a repeated measurement overwrites the previous one, so that the depth stays filled.
 
 import type { KvCache, OutputRow } from "../../backends/contract.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
@@ -7,22 +7,24 @@ import { requireFinite } from "../../plan/output-row.js";
 import { RandomSource } from "../../sampler/rng.js";
 
 const TOKEN_SEED = 1;
-/** Enough to touch every weight and every buffer once. */
+/** Enough to use every weight and every buffer once. */
 const WARM_UP_TOKENS = 64;
 const WARM_UP_STEPS = 4;
 
+/** What is measured: prefill and decode lengths, and the depth at which they start. */
 export interface BenchSizes {
   readonly promptTokens: number;
   readonly decodeTokens: number;
-  /** Positions that are filled before anything is timed. */
+  /** Positions in the KV cache before the timed tokens. */
   readonly depth: number;
 }
 
-/** The fewest positions that hold all of it. */
+/** The smallest context length for these sizes. */
 export function contextFor({ promptTokens, decodeTokens, depth }: BenchSizes): number {
   return depth + Math.max(promptTokens, decodeTokens, WARM_UP_STEPS);
 }
 
+/** Measures prefill and decode speed of one plan. */
 export class BenchRunner implements Disposable {
   readonly #plan: ExecutionPlan;
   readonly #sizes: BenchSizes;
@@ -73,7 +75,7 @@ export class BenchRunner implements Disposable {
     this.#kvCache[Symbol.dispose]();
   }
 
-  /** Each token is the likeliest after the one before, as in greedy decoding. */
+  /** Each token is the most likely one after its predecessor, as in greedy decoding. */
   async #decode(count: number): Promise<void> {
     const { depth } = this.#sizes;
     let token = this.#tokens[depth];

@@ -1,5 +1,5 @@
 // The processes that a benchmark starts, as a user would: some for the time to first token, and one with a whole prompt
-// for the memory. They run after the model of this process is disposed, so that the two do not share the memory.
+// for the memory. They run after the model of this process is disposed, so that the two do not compete for memory.
 
 import { loadTokenizer } from "../../index.js";
 import type { Progress } from "../progress.js";
@@ -8,7 +8,7 @@ import { longPrompt } from "./long-prompt.js";
 import type { BenchReport } from "./report.js";
 import { spreadOf } from "./spread.js";
 
-export interface StartWork {
+interface StartWork {
   readonly count: number;
   readonly modelPath: string;
   readonly modelArguments: readonly string[];
@@ -17,6 +17,7 @@ export interface StartWork {
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
+/** The part of a report that is measured in child processes. */
 export type Starts = Pick<
   BenchReport,
   "timeToFirstTokenMs" | "timeToFirstToken" | "load" | "ownBytesAtFirstToken" | "peakRssBytes" | "peakRss"
@@ -31,6 +32,7 @@ const NOTHING: Starts = {
   peakRss: null,
 };
 
+/** Starts the processes one after another and summarizes their figures. */
 export async function startProcesses(work: StartWork, progress: Progress, signal: AbortSignal): Promise<Starts> {
   const { count, modelArguments } = work;
   const starts: ProcessStart[] = [];
@@ -38,8 +40,8 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
     progress.update(`process ${run} of ${count}`);
     const start = await startProcess(generateArguments(modelArguments), signal);
     if ("failure" in start) {
-      // A file without a vocabulary takes no text; the rest of the measurement stands.
-      complain("time to the first token", start.failure);
+      // A file without a vocabulary cannot take text; the rest of the measurement is still valid.
+      complain("time to first token", start.failure);
       break;
     }
     starts.push(start);
@@ -47,7 +49,7 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
   if (starts.length === 0) return NOTHING;
   const timeToFirstToken = spreadOf(starts.map(({ firstTokenMs }) => firstTokenMs));
   const peakRss = await peakRssOf(work, progress, signal);
-  // The parts of one start belong together: those of the median one.
+  // The parts have to come from one start: the median one.
   const middle = starts.toSorted((left, right) => left.firstTokenMs - right.firstTokenMs)[(starts.length - 1) >> 1];
   return {
     timeToFirstTokenMs: timeToFirstToken.median,
@@ -62,10 +64,10 @@ export async function startProcesses(work: StartWork, progress: Progress, signal
 async function peakRssOf(work: StartWork, progress: Progress, signal: AbortSignal): Promise<BenchReport["peakRss"]> {
   const { text, tokens } = longPrompt(await loadTokenizer(work.modelPath), work.promptTokens);
   const contextTokens = tokens + START_TOKENS;
-  progress.update(`a process that reads ${tokens} tokens`);
+  progress.update(`a process with a prompt of ${tokens} tokens`);
   const start = await startProcess(readArguments(work.modelArguments, contextTokens), signal, text);
   if ("failure" in start) {
-    complain("peak of the memory", start.failure);
+    complain("peak memory", start.failure);
     return null;
   }
   return {

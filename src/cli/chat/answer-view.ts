@@ -1,19 +1,21 @@
-// Shows an answer as it comes: reasoning is set apart, white space around it is left out, and control characters that a
-// terminal would obey are not printed.
+// Shows an answer as it is generated: reasoning is set apart, surrounding white space is dropped, and control
+// characters that a terminal would execute are not printed.
 
 import { printable } from "../format.js";
 
-export type DeltaKind = "text" | "reasoning";
+type DeltaKind = "text" | "reasoning";
 
+/** Text that an answer adds: reasoning or the answer itself. */
 export interface AnswerDelta {
   readonly kind: DeltaKind;
   readonly text: string;
 }
 
+/** How answers are displayed. */
 export interface AnswerLook {
-  /** How reasoning is shown; hidden if only the answer is wanted. */
+  /** How reasoning is shown; hidden if only the answer should be printed. */
   readonly reasoning: "dimmed" | "marked" | "hidden";
-  /** The output is a terminal: control characters of the model must not reach it. */
+  /** Whether the output is a terminal, which must not receive control characters of the model. */
   readonly isTerminal: boolean;
 }
 
@@ -22,12 +24,14 @@ const NOT_DIM = "\u001b[22m";
 const OPENERS = { dimmed: DIM, marked: "[thinking]\n", hidden: "" } as const;
 const CLOSERS = { dimmed: NOT_DIM, marked: "\n[answer]", hidden: "" } as const;
 
+/** Prints one answer delta by delta. */
 export class AnswerView {
   readonly #look: AnswerLook;
   readonly #write: (text: string) => Promise<void>;
   #kind: DeltaKind | undefined;
-  /** White space that is shown only if more text follows. */
+  /** White space that is printed only if more text follows. */
   #blank = "";
+  /** Whether text was printed, so that there is a line to end. */
   #isBegun = false;
 
   constructor(look: AnswerLook, write: (text: string) => Promise<void>) {

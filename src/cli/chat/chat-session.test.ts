@@ -169,7 +169,7 @@ describe("a conversation", () => {
   it("answers again, differently, and keeps the answer when the new one fails", async () => {
     const speaker = new Echo();
     const { prompts, notes } = await talk(["/regenerate", "one", "/regenerate", "/regenerate", "two"], { speaker });
-    expect(notes).toEqual(["there is no message to answer again"]);
+    expect(notes).toEqual(["there is no answer to regenerate"]);
     expect(prompts).toEqual(["u:one", "u:one", "u:one", "u:one|a:re2 one|u:two"]);
   });
 
@@ -208,7 +208,7 @@ describe("an answer that is stopped", () => {
   it("stays as far as it came", async () => {
     const { prompts, notes } = await stoppedAfter(1);
     expect(prompts[1]).toBe("u:one|a:re0 |u:two");
-    expect(notes).toEqual(["stopped; what is there stays part of the conversation"]);
+    expect(notes).toEqual(["stopped; the answer so far stays part of the conversation"]);
   });
 
   it("is as if never asked for when nothing came", async () => {
@@ -241,7 +241,7 @@ describe("an answer that is stopped", () => {
     const limited = new Echo(1000, 7);
     limited.reason = "length";
     expect((await talk(["one"], { speaker: limited })).notes).toEqual([
-      "the answer was cut off after 7 tokens, as --tokens says",
+      "the answer was cut off after 7 tokens, the limit set by --tokens",
     ]);
     const full = new Echo(12);
     full.reason = "length";
@@ -288,9 +288,9 @@ describe("a full context", () => {
 
   it("drops turns only when asked and allowed", async () => {
     const refused = await talk(LINES, { speaker: new Echo(THIRD) });
-    expect(refused.console.questions).toEqual(["forget the oldest 1 turn?"]);
+    expect(refused.console.questions).toEqual(["drop the oldest 1 turn?"]);
     expect(refused.prompts).toHaveLength(2);
-    expect(refused.notes.at(-1)).toContain("the message is not sent");
+    expect(refused.notes.at(-1)).toContain("the message was not sent");
     const agreed = await talk(LINES, { speaker: new Echo(THIRD), isAgreeable: true });
     expect(agreed.prompts[2]).toBe("u:bbbb|a:re0 bbbb|u:cccc");
   });
@@ -298,7 +298,7 @@ describe("a full context", () => {
   it("drops turns by itself with --trim, and leaves room for an answer", async () => {
     const { console, prompts, notes } = await talk(LINES, { speaker: new Echo(THIRD + 5), trim: true });
     expect([console.questions, prompts[2]]).toEqual([[], "u:bbbb|a:re0 bbbb|u:cccc"]);
-    expect(notes).toEqual(["the oldest 1 turn dropped, to make room in the context"]);
+    expect(notes).toEqual(["dropped the oldest 1 turn to make room in the context"]);
   });
 
   it("drops as many as it takes and no more", async () => {
@@ -312,7 +312,7 @@ describe("a full context", () => {
 
   it("ends a conversation over a pipe, with the numbers", async () => {
     await expect(talk(LINES, { speaker: new Echo(THIRD), isInteractive: false })).rejects.toThrow(
-      new RegExp(`fewer than ${THIRD} tokens, the context's size, found ${THIRD}; --trim`),
+      new RegExp(`fewer than ${THIRD} tokens, the context length, found ${THIRD}; --trim`),
     );
   });
 

@@ -1,5 +1,5 @@
-// The conversation: reads a message or a command, answers it, and keeps the turns. A failure is reported, and at a
-// terminal the conversation goes on; over a pipe it ends, because the next message was written for an answer.
+// The conversation: reads a message or a command, answers it, and keeps the turns. A failure is reported; on a terminal
+// the conversation continues, over a pipe it ends, because the next message was written for an answer.
 
 import { ContextError, RocmForgeError } from "../../errors.js";
 import type { CompletionSummary } from "../../engine/serving.js";
@@ -15,26 +15,27 @@ import { loadConversation, saveConversation } from "./saved-conversation.js";
 import { commandList, isCommand, parseCommand, type SlashCommand, unescapeMessage } from "./slash-command.js";
 import type { PreparedPrompt, Speaker } from "./speaker.js";
 
-/** Tokens that are left for another answer: this many, or this share of a small context. */
+/** Tokens reserved for another answer: this many, or a share of a small context. */
 const ANSWER_ROOM_TOKENS = 512;
 const ANSWER_ROOM_SHARE = 4;
 
-const NOT_ANSWERED = "stopped before the answer began; the message is not part of the conversation";
+const NOT_ANSWERED = "stopped before the answer started; the message is not part of the conversation";
 
-/** Shown until the first text comes. */
+/** A progress indicator that is shown until the first text arrives. */
 export interface Waiting extends Disposable {
   end(): void;
 }
 
-export interface ChatSessionOptions {
+interface ChatSessionOptions {
   readonly console: ChatConsole;
   readonly speaker: Speaker;
   readonly system: string | undefined;
-  /** Drop the oldest turns without asking if the context is full. */
+  /** Drops the oldest turns without asking if the context is full. */
   readonly trim: boolean;
   readonly wait: (what: string) => Waiting;
 }
 
+/** Runs one conversation between a console and a model. */
 export class ChatSession {
   readonly #console: ChatConsole;
   readonly #speaker: Speaker;
@@ -53,7 +54,7 @@ export class ChatSession {
     this.#conversation = new Conversation(system);
   }
 
-  /** Runs until the user leaves or the messages end. */
+  /** Runs until the user quits or the input ends. */
   async run(): Promise<void> {
     for (;;) {
       try {
@@ -85,7 +86,7 @@ export class ChatSession {
       case "reset":
         conversation.reset();
         this.#usedTokens = undefined;
-        this.#console.note("the conversation begins anew");
+        this.#console.note("started a new conversation");
         break;
       case "regenerate":
         await this.#regenerate();
@@ -117,7 +118,7 @@ export class ChatSession {
     if (argument === "") {
       await this.#console.write(
         conversation.system === undefined
-          ? "there is no system text\n"
+          ? "there is no system prompt\n"
           : `${printable(conversation.system, "layout")}\n`,
       );
       return;
@@ -125,15 +126,15 @@ export class ChatSession {
     conversation.system = argument === '""' ? undefined : argument;
     this.#console.note(
       conversation.system === undefined
-        ? "the system text is gone"
-        : "the system text is set; /reset begins a conversation with it anew",
+        ? "the system prompt is removed"
+        : "the system prompt is set; /reset starts a new conversation with it",
     );
   }
 
   async #regenerate(): Promise<void> {
     const turn = this.#conversation.takeLast();
     if (turn === undefined) {
-      this.#console.note("there is no message to answer again");
+      this.#console.note("there is no answer to regenerate");
       return;
     }
     this.#attempt++;
@@ -152,7 +153,7 @@ export class ChatSession {
         const prompt = await this.#prepare(message, signal);
         return prompt !== undefined && (await this.#answer(message, prompt, signal));
       } catch (error) {
-        // An answer that is stopped before the model begins fails, each part in its own way.
+        // An answer that is stopped before the model starts fails, in different ways.
         if (!signal.aborted) throw error;
         this.#console.note(NOT_ANSWERED);
         return false;
@@ -166,14 +167,14 @@ export class ChatSession {
     const maxTokens = this.#answerLimit(prompt.tokens);
     const answer = prompt.answer({ attempt: this.#attempt, signal, ...(maxTokens === undefined ? {} : { maxTokens }) });
     try {
-      using waiting = this.#wait("reading the prompt");
+      using waiting = this.#wait("prefilling the prompt");
       for await (const delta of answer.deltas) {
         waiting.end();
         if (delta.kind === "text") parts.push(delta.text);
         await view.push(delta);
       }
     } catch (error) {
-      // Notes about the answer begin a new line, in a style of their own.
+      // Notes about the answer start on a new line, in their own style.
       if (view.isBegun) await view.end();
       throw error;
     }
@@ -188,14 +189,15 @@ export class ChatSession {
     this.#conversation.add({ message, answer: text });
     this.#statistics.add(summary);
     this.#usedTokens = summary.promptTokens + summary.generatedTokens;
-    if (reason === "abort") this.#console.note("stopped; what is there stays part of the conversation");
+    if (reason === "abort") this.#console.note("stopped; the answer so far stays part of the conversation");
     if (reason === "length") this.#console.note(this.#cutOff(summary, maxTokens));
     return true;
   }
 
   /**
    * Over a pipe no user can agree to drop turns, and a model that does not end its answers would leave no room for the
-   * next message: an answer then leaves some, but at most half of what is left. --tokens and --trim take precedence.
+   * next message: an answer then leaves some room, but at most half of what remains. --tokens and --trim take
+   * precedence.
    */
   #answerLimit(promptTokens: number): number | undefined {
     const { contextTokens, maxAnswerTokens } = this.#speaker;
@@ -209,7 +211,7 @@ export class ChatSession {
     if (maxTokens === generatedTokens)
       return `the answer was cut off after ${countOf(generatedTokens, "token")}, to leave room for the next message; --tokens or --trim allow more`;
     if (promptTokens + generatedTokens < contextTokens)
-      return `the answer was cut off after ${countOf(generatedTokens, "token")}, as --tokens says`;
+      return `the answer was cut off after ${countOf(generatedTokens, "token")}, the limit set by --tokens`;
     return `the answer was cut off: the context of ${countOf(contextTokens, "token")} is full`;
   }
 
@@ -230,7 +232,7 @@ export class ChatSession {
         );
       return whole;
     }
-    // Dropping all turns for a prompt that still does not fit would help nothing.
+    // Dropping all turns does not help if the prompt still does not fit.
     if (!overflows && trimmed.prompt.tokens + room > contextTokens) return whole;
     const what = `the oldest ${countOf(trimmed.dropped, "turn")}`;
     if (!this.#trim && !(await this.#agrees(whole.tokens, what))) {
@@ -238,7 +240,7 @@ export class ChatSession {
       throw overflow(whole.tokens, contextTokens, "--trim drops the oldest turns");
     }
     this.#conversation.dropOldest(trimmed.dropped);
-    if (this.#trim) this.#console.note(`${what} dropped, to make room in the context`);
+    if (this.#trim) this.#console.note(`dropped ${what} to make room in the context`);
     return trimmed.prompt;
   }
 
@@ -247,13 +249,15 @@ export class ChatSession {
     this.#console.note(
       `the conversation has ${countOf(tokens, "token")} and the context holds ${formatCount(contextTokens)}`,
     );
-    if (await this.#console.agrees(`forget ${what}?`)) return true;
+    if (await this.#console.agrees(`drop ${what}?`)) return true;
     if (this.#console.isInteractive)
-      this.#console.note("the message is not sent; /reset begins anew, and /save keeps what was said");
+      this.#console.note(
+        "the message was not sent; /reset starts a new conversation, and /save writes this one to a file",
+      );
     return false;
   }
 
-  /** The prompt with the fewest turns dropped that has at most this many tokens; without any turns if none has. */
+  /** The prompt with the fewest turns dropped that has at most this many tokens; without any turns if none fits. */
   async #shortest(
     message: string,
     tokens: number,
@@ -284,7 +288,7 @@ function answerRoom(contextTokens: number): number {
 function overflow(tokens: number, contextTokens: number, advice: string): ContextError {
   return new ContextError(
     "CONTEXT_OVERFLOW",
-    `[chat] expected fewer than ${countOf(contextTokens, "token")}, the context's size, found ${formatCount(tokens)}; ${advice}, or --ctx gives a larger context`,
+    `[chat] expected fewer than ${countOf(contextTokens, "token")}, the context length, found ${formatCount(tokens)}; ${advice}, or set a larger context with --ctx`,
     { details: { tokens, contextTokens } },
   );
 }

@@ -3,6 +3,7 @@
 import type { CompletionSummary } from "../../engine/serving.js";
 import { countOf, formatCount, formatDuration, formatRate, formatShare } from "../format.js";
 
+/** Counts tokens of a session for `/stats`. */
 export class ChatStatistics {
   #last: CompletionSummary | undefined;
   #answers = 0;
@@ -18,7 +19,7 @@ export class ChatStatistics {
     this.#generatedTokens += summary.generatedTokens;
   }
 
-  /** `usedTokens` is undefined before anything was computed. */
+  /** `usedTokens` is undefined before the first answer. */
   describe(turns: number, usedTokens: number | undefined, contextTokens: number): string {
     const context =
       usedTokens === undefined

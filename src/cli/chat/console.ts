@@ -1,21 +1,24 @@
-// What a conversation needs of its input and output. A terminal, a pipe or a test is behind it.
-// Messages come in, text goes out.
+// The input and output of a conversation, implemented for a terminal, for a pipe and for tests.
 
 import type { AnswerLook } from "./answer-view.js";
 import type { Message } from "./message-assembly.js";
 
+/** Where messages come from and answers go. */
 export interface ChatConsole extends Disposable {
-  /** A user is at a terminal: failures are reported and the conversation goes on, and questions can be asked. */
+  /**
+   * Whether a user sits at a terminal: then failures are reported, the conversation continues, and questions can be
+   * asked.
+   */
   readonly isInteractive: boolean;
   readonly look: AnswerLook;
   /** The next message; undefined after the last. */
   next(): Promise<Message | undefined>;
-  /** False if no user can be asked. */
+  /** Asks a yes-or-no question; false if no user can be asked. */
   agrees(question: string): Promise<boolean>;
-  /** Aborted when the user stops the answer; the conversation goes on if it can. */
+  /** Runs `work` with a signal that aborts when the user stops the answer; the conversation continues if it can. */
   whileAnswering<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Prints answers, and what a command asked for. */
+  /** Prints answers and the output of commands. */
   write(text: string): Promise<void>;
-  /** Prints remarks for the user beside those. */
+  /** Prints a remark for the user, apart from answers. */
   note(text: string): void;
 }

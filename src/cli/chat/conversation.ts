@@ -1,16 +1,19 @@
-// The conversation so far: a system text, and turns of a message and its answer. Invariant: turns are whole, so that
-// user and assistant alternate, as most templates demand.
+// The conversation so far: a system prompt, and turns of a message and its answer. Invariant: turns are complete, so
+// that user and assistant alternate, as most templates require.
 
+/** A user's message with its answer. */
 export interface Turn {
   readonly message: string;
   readonly answer: string;
 }
 
+/** A message as templates expect it. */
 export interface SpokenMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: string;
 }
 
+/** A system prompt and the turns so far. */
 export class Conversation {
   #system: string | undefined;
   #turns: Turn[] = [];
@@ -43,7 +46,7 @@ export class Conversation {
     this.#turns.splice(0, count);
   }
 
-  /** Removes all turns; the system text stays. */
+  /** Removes all turns; the system prompt stays. */
   reset(): void {
     this.#turns = [];
   }

@@ -1,32 +1,34 @@
-// Lines to messages: a line is one, unless it ends in a backslash and goes on, or """ opens a block that """ closes.
-// Invariant: the text that is held is bounded.
+// Assembles messages from lines: a line is a message, unless it ends in a backslash and continues, or """ opens a block
+// that """ closes. Invariant: the buffered text is bounded.
 
 import { FileError } from "../../errors.js";
 import { formatCount } from "../format.js";
 
+/** A message as the user entered it. */
 export interface Message {
   readonly text: string;
-  /** The text is meant literally: a leading slash makes no command of it. */
+  /** Whether the text is literal: a leading slash does not make it a command. */
   readonly verbatim: boolean;
 }
 
-/** Far longer than any context; a message is held as text and as tokens. */
+/** Far longer than any context; a message is held in memory as text and as tokens. */
 export const MAX_MESSAGE_CHARACTERS = 2 ** 24;
 
 const BLOCK = '"""';
 const CONTINUED = "\\";
 
+/** Assembles messages line by line. */
 export class MessageAssembly {
   #lines: string[] = [];
   #characters = 0;
   #state: "empty" | "continued" | "block" = "empty";
 
-  /** Whether a message has begun and not ended. */
+  /** Whether a message has started and not ended. */
   get isOpen(): boolean {
     return this.#state !== "empty";
   }
 
-  /** The message that this line ends; undefined while it goes on, and for an empty line. */
+  /** Returns the message that this line completes; undefined while it continues, and for an empty line. */
   push(line: string): Message | undefined {
     this.#characters += line.length + 1;
     if (this.#characters > MAX_MESSAGE_CHARACTERS) {
@@ -42,7 +44,7 @@ export class MessageAssembly {
     return this.#pushLine(line);
   }
 
-  /** At the end of the input: the rest is the message. */
+  /** Returns the unfinished message at the end of the input. */
   finish(): Message | undefined {
     return this.isOpen ? this.#take() : undefined;
   }
@@ -83,6 +85,7 @@ export class MessageAssembly {
   }
 }
 
+/** The error for a message over the limit. */
 export function messageTooLong(): FileError {
   return new FileError(
     "FILE_UNREADABLE",

@@ -1,5 +1,5 @@
 // Answers with a model: the template renders the messages to a prompt, and the generated text is split into answer and
-// reasoning. Each prompt begins like the one before, so that most of it is in the prefix cache.
+// reasoning. Each prompt starts like the previous one, so that most of it is in the prefix cache.
 
 import type { ChatConversation, ChatDelta } from "../../chat/message.js";
 import type { CompletionRequest, ModelEngine } from "../../engine/serving.js";
@@ -22,15 +22,16 @@ interface Rendered {
   createParser(): AnswerReader;
 }
 
-export interface ModelSpeakerOptions {
+interface ModelSpeakerOptions {
   readonly model: ModelEngine;
   readonly render: (conversation: ChatConversation, signal: AbortSignal) => Promise<Rendered>;
   readonly sampling: Partial<SamplerOptions>;
   readonly maxAnswerTokens: number | undefined;
-  /** Stop strings beside those of the chat format. */
+  /** Stop strings in addition to those of the chat format. */
   readonly stop: readonly string[];
 }
 
+/** Answers messages with a model and its chat template. */
 export class ModelSpeaker implements Speaker {
   readonly modelName: string;
   readonly contextTokens: number;
@@ -88,7 +89,7 @@ async function* readDeltas(
   yield* spoken(parser.end());
 }
 
-/** There are no tools, so that no delta is a tool call. */
+/** No tools are offered, so that no delta is a tool call. */
 function* spoken(deltas: readonly ChatDelta[]): Generator<AnswerDelta, void, undefined> {
   for (const delta of deltas) {
     if ((delta.kind === "text" || delta.kind === "reasoning") && delta.text !== "")

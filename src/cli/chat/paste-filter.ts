@@ -1,25 +1,30 @@
-// Tells pasted text from typed keys, by the marks that a terminal puts around a paste once it is asked to ("bracketed
-// paste"). Pure; cuts may come anywhere. Text that does not fit one edited line is stored, and a short name stands in
-// the line for it until the line is read.
+// Distinguishes pasted text from typed keys, by the marks that a terminal puts around a paste on request ("bracketed
+// paste"). Pure; input may be cut anywhere. Text that does not fit one edited line is stored, and a short name replaces
+// it in the line until the line is read.
 
 import { countOf } from "../format.js";
 import { MAX_MESSAGE_CHARACTERS } from "./message-assembly.js";
 
+/** Asks the terminal to mark pasted text. */
 export const ENABLE_PASTE_MARKS = "\u001b[?2004h";
+/** Asks the terminal to stop marking pasted text. */
 export const DISABLE_PASTE_MARKS = "\u001b[?2004l";
 
+/** The character that Ctrl-C sends in raw mode. */
 export const CTRL_C = "\u0003";
 const PASTE_BEGIN = "\u001b[200~";
 const PASTE_END = "\u001b[201~";
-/** Escape alone is a key, and is not held back to see what follows. */
+/** A single Escape is a key, and is not held back to see what follows. */
 const SHORTEST_HELD_PREFIX = 2;
-/** Editing one line takes time with each character. */
+/** Longer pastes are replaced by a name, because editing a line takes time with each character. */
 const LONGEST_TYPED_PASTE = 200;
 
+/** Typed keys, or one pasted text. */
 export type KeyEvent =
   | { readonly kind: "keys"; readonly text: string }
   | { readonly kind: "paste"; readonly text: string };
 
+/** Splits terminal input into keys and pastes. */
 export class PasteFilter {
   #isPasting = false;
   #held = "";
@@ -59,7 +64,7 @@ export class PasteFilter {
     this.#pastedCharacters += text.length;
   }
 
-  /** A paste whose end never comes would swallow every key; Ctrl-C, which is not pasted alone, ends it. */
+  /** A paste without an end mark would swallow every key; Ctrl-C, which is never pasted alone, ends it. */
   #giveUp(text: string): readonly KeyEvent[] {
     this.#isPasting = false;
     this.#held = "";
@@ -75,7 +80,7 @@ export class PasteFilter {
   }
 }
 
-/** Length of the longest tail that begins the mark, of at least two characters. */
+/** Length of the longest suffix, of at least two characters, that is a prefix of the mark. */
 function heldPrefix(text: string, mark: string): number {
   for (let length = Math.min(mark.length - 1, text.length); length >= SHORTEST_HELD_PREFIX; length--) {
     if (text.endsWith(mark.slice(0, length))) return length;
@@ -83,12 +88,13 @@ function heldPrefix(text: string, mark: string): number {
   return 0;
 }
 
+/** Pasted texts by the names that replace them in the edited line. */
 export class PastedTexts {
   readonly #texts = new Map<string, string>();
   #characters = 0;
   #count = 0;
 
-  /** What to put into the line: the text itself if it could have been typed, else its name. */
+  /** Text for the edited line: the pasted text itself if it could have been typed, otherwise its name. */
   keep(pasted: string): string {
     const text = pasted.replace(/\r\n?/g, "\n").replace(/\n+$/, "");
     if (text.length <= LONGEST_TYPED_PASTE && !/\p{Cc}/u.test(text)) return text;

@@ -1,5 +1,5 @@
-// A conversation over a pipe or a file: each line is a message, and stdout has the answers alone. Lines are cut here,
-// because those of readline are not bounded.
+// A conversation over a pipe or a file: each line is a message, and stdout has only the answers. Lines are split here,
+// because readline does not limit their length.
 
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
@@ -8,13 +8,14 @@ import type { AnswerLook } from "./answer-view.js";
 import type { ChatConsole } from "./console.js";
 import { MAX_MESSAGE_CHARACTERS, type Message, MessageAssembly, messageTooLong } from "./message-assembly.js";
 
-export interface PipedConsoleOptions {
+interface PipedConsoleOptions {
   readonly input: Readable;
   readonly output: Output;
   /** Aborted when the program ends. */
   readonly signal: AbortSignal;
 }
 
+/** Reads messages from a pipe or a file. */
 export class PipedConsole implements ChatConsole {
   readonly isInteractive = false;
   readonly look: AnswerLook;
@@ -58,14 +59,14 @@ export class PipedConsole implements ChatConsole {
     process.stderr.write(`rocmforge: ${text}\n`);
   }
 
-  /** An open pipe would keep the program from ending. */
+  /** Closes the input: an open pipe would keep the process alive. */
   [Symbol.dispose](): void {
     this.#input.destroy();
   }
 }
 
 async function* linesOf(input: Readable, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
-  // A stream that is destroyed ends the loop below, whatever its other end does.
+  // Destroying the stream ends the loop below, whatever the writer does.
   const stop = (): void => void input.destroy();
   signal.addEventListener("abort", stop, { once: true });
   const decoder = new StringDecoder("utf8");

@@ -60,7 +60,7 @@ describe("a saved conversation", () => {
       ).rejects.toMatchObject({
         code: "FILE_WRITE",
         message: expect.stringMatching(
-          /chat\.json: cannot be read \(ENOTDIR: .*\), so that it is not replaced; choose another name$/,
+          /chat\.json: cannot be read \(ENOTDIR: .*\), so it was not replaced; choose another name$/,
         ) as string,
       });
     },

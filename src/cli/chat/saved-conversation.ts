@@ -1,5 +1,5 @@
-// A conversation as a file: JSON with the messages in the shape that chat APIs use. A file may come from anywhere, so
-// its size and shape are checked; saving replaces another conversation, and refuses to replace anything else.
+// A conversation as a file: JSON with the messages in the form of chat APIs. A file may come from anywhere, so its size
+// and form are checked; saving replaces another saved conversation, and refuses to replace any other file.
 
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -12,16 +12,17 @@ import type { Conversation, Turn } from "./conversation.js";
 
 const FORMAT = "rocmforge-chat";
 const VERSION = 1;
-/** A conversation is bounded by a context, and the longest of those is a few megabytes of text. */
+/** A conversation is bounded by a context, and the longest contexts are a few megabytes of text. */
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
-/** A context of 16 million tokens holds no more. */
+/** No context holds more. */
 const MAX_MESSAGES = 1_000_000;
 
-export interface SavedConversation {
+interface SavedConversation {
   readonly system: string | undefined;
   readonly turns: readonly Turn[];
 }
 
+/** Writes a conversation to a file; an existing file is replaced only if it is a saved conversation. */
 export async function saveConversation(path: string, conversation: Conversation, model: string): Promise<void> {
   await refuseForeignFile(path);
   const text = `${JSON.stringify({ format: FORMAT, version: VERSION, model, messages: conversation.messages() }, undefined, 2)}\n`;
@@ -34,10 +35,12 @@ export async function saveConversation(path: string, conversation: Conversation,
   }
 }
 
+/** Reads a conversation from a file that may come from anywhere. */
 export async function loadConversation(path: string): Promise<SavedConversation> {
   return parseConversation(path, await readBounded(path));
 }
 
+/** Parses the text of a saved conversation; throws if it has another form. */
 export function parseConversation(path: string, text: string): SavedConversation {
   let value: unknown;
   try {
@@ -73,8 +76,7 @@ function turnsOf(path: string, messages: readonly unknown[]): SavedConversation 
 }
 
 /**
- * A path may lead to an endless or blocking file: only a regular file is opened, and its bytes are counted as they
- * come.
+ * A path may name an endless or blocking file: only a regular file is opened, and its bytes are counted while reading.
  */
 async function readBounded(path: string): Promise<string> {
   try {
@@ -96,7 +98,7 @@ async function readBounded(path: string): Promise<string> {
   }
 }
 
-/** A typing error must not overwrite a model. */
+/** A mistyped name must not overwrite a model. */
 async function refuseForeignFile(path: string): Promise<void> {
   try {
     await loadConversation(path);
@@ -107,7 +109,7 @@ async function refuseForeignFile(path: string): Promise<void> {
       throw failure(
         "FILE_WRITE",
         path,
-        `cannot be read (${unread.number}: ${unread.reason}), so that it is not replaced; choose another name`,
+        `cannot be read (${unread.number}: ${unread.reason}), so it was not replaced; choose another name`,
         cause,
       );
     }

@@ -15,7 +15,7 @@ describe("slash commands", () => {
 
   it.each([
     ["/rest", /no command "\/rest"; did you mean \/reset\?/],
-    ["/usr/bin/env", /no command "\/usr\/bin\/env".*written with two/],
+    ["/usr/bin/env", /no command "\/usr\/bin\/env".*two slashes/],
     ["/constructor", /no command/],
     ["/", /no command "\/"/],
     ["/save", /\/save: expected FILE after it, found nothing/],

@@ -1,4 +1,4 @@
-// Commands that begin with a slash. The table is what is parsed, completed and listed by /help.
+// Commands that start with a slash. The table is used for parsing, completion and /help.
 
 import { OptionError } from "../../errors.js";
 import { didYouMean } from "../../nearest.js";
@@ -19,36 +19,39 @@ const COMMANDS = {
     isOptional: true,
     what: 'what the model is told first; alone shows it, /system "" removes it',
   },
-  reset: { what: "begin anew; the system text stays" },
-  regenerate: { what: "another answer to the last message" },
-  stats: { what: "tokens, speed, and how full the context is" },
+  reset: { what: "start a new conversation; the system prompt stays" },
+  regenerate: { what: "generate another answer to the last message" },
+  stats: { what: "show tokens, speed and how full the context is" },
   save: { argument: "FILE", what: "write the conversation to a file" },
-  load: { argument: "FILE", what: "go on with one from a file" },
-  quit: { what: "leave; Ctrl-D does the same" },
+  load: { argument: "FILE", what: "continue a conversation from a file" },
+  quit: { what: "quit, as Ctrl-D does" },
 } as const satisfies Readonly<Record<string, CommandRow>>;
 
-export type CommandName = keyof typeof COMMANDS;
+type CommandName = keyof typeof COMMANDS;
 
+/** A parsed command with its argument. */
 export interface SlashCommand {
   readonly name: CommandName;
-  /** Empty if none was given. */
+  /** Empty if the command has none. */
   readonly argument: string;
 }
 
-/** Words of other programs for the same. */
+/** Names that other programs use for the same commands. */
 const ALIASES: Readonly<Record<string, CommandName>> = { exit: "quit", bye: "quit", "?": "help" };
 const MAX_SHOWN_CHARACTERS = 40;
 const FORM = /^\/(?<name>\S*)\s*(?<argument>[\s\S]*)$/;
 
+/** Whether a message is a command; two leading slashes escape a message. */
 export function isCommand(text: string): boolean {
   return text.startsWith("/") && !text.startsWith("//");
 }
 
-/** Two slashes in front stand for one that is meant literally. */
+/** Removes the slash that escapes a leading slash. */
 export function unescapeMessage(text: string): string {
   return text.startsWith("//") ? text.slice(1) : text;
 }
 
+/** Parses a command; throws if it is unknown or its argument is missing or unexpected. */
 export function parseCommand(text: string): SlashCommand {
   const { name: word = "", argument = "" } = FORM.exec(text)?.groups ?? {};
   const name = Object.hasOwn(ALIASES, word) ? ALIASES[word] : word;
@@ -62,6 +65,7 @@ export function parseCommand(text: string): SlashCommand {
   return { name, argument: trimmed };
 }
 
+/** Commands that start with the typed text. */
 export function completeCommand(line: string): readonly string[] {
   if (!line.startsWith("/")) return [];
   return Object.keys(COMMANDS)
@@ -69,13 +73,14 @@ export function completeCommand(line: string): readonly string[] {
     .filter((name) => name.startsWith(line));
 }
 
+/** The text of `/help`. */
 export function commandList(width = terminalWidth()): string {
   const rows = Object.entries<CommandRow>(COMMANDS).map(
     ([name, { argument, what }]) => [`/${name}${argument === undefined ? "" : ` ${argument}`}`, what] as const,
   );
   const about =
-    'A line that ends in \\ goes on in the next one; """ opens and closes a message of several lines; pasted text is one message. ' +
-    "A message that begins with a slash is written with two. Ctrl-C stops an answer, Ctrl-D leaves.";
+    'A line that ends in \\ continues on the next one; """ opens and closes a message of several lines; pasted text is one message. ' +
+    "Start a message with two slashes if it begins with one. Ctrl-C stops an answer, Ctrl-D quits.";
   return [...wrapDefinitions(rows, width), "", `  ${wrapText(about, width - 2).replaceAll("\n", "\n  ")}`, ""].join(
     "\n",
   );
@@ -89,7 +94,7 @@ function unknownCommand(word: string): OptionError {
   const guess = didYouMean(word, Object.keys(COMMANDS), (name) => `/${name}`);
   return new OptionError(
     "OPTION_UNKNOWN",
-    `[chat] there is no command ${quotedForTerminal(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all, and a message that begins with a slash is written with two`,
+    `[chat] there is no command ${quotedForTerminal(`/${word}`, MAX_SHOWN_CHARACTERS)};${guess} /help lists them all; start a message with two slashes if it begins with one`,
     { details: { command: word } },
   );
 }

@@ -1,32 +1,36 @@
-// What answers, as the conversation sees it: messages become a prompt, and a prompt is answered delta by delta.
+// Whatever answers, as the conversation sees it: messages become a prompt, and a prompt is answered delta by delta.
 
 import type { CompletionSummary } from "../../engine/serving.js";
 import type { AnswerDelta } from "./answer-view.js";
 import type { SpokenMessage } from "./conversation.js";
 
+/** A running answer. */
 export interface Answer {
-  /** Ends, without an error, when the signal is aborted. */
+  /** Ends without an error when the signal is aborted. */
   readonly deltas: AsyncIterable<AnswerDelta>;
   readonly summary: Promise<CompletionSummary>;
 }
 
+/** How one answer is generated. */
 export interface AnswerOptions {
-  /** Which attempt this is, from 0: another one gives another text, also with a fixed seed. */
+  /** Number of the attempt, from 0: another one gives another text, even with a fixed seed. */
   readonly attempt: number;
   readonly signal: AbortSignal;
-  /** Fewer than the limit of the speaker, if given. */
+  /** A limit below the speaker's own. */
   readonly maxTokens?: number;
 }
 
+/** A rendered and tokenized prompt. */
 export interface PreparedPrompt {
   readonly tokens: number;
   answer(options: AnswerOptions): Answer;
 }
 
+/** Answers conversations; a model, or a test's script. */
 export interface Speaker {
   readonly modelName: string;
   readonly contextTokens: number;
-  /** The most tokens of an answer, if there is a limit beside the context. */
+  /** Maximum number of tokens of an answer; undefined if only the context limits it. */
   readonly maxAnswerTokens: number | undefined;
   prepare(messages: readonly SpokenMessage[], signal: AbortSignal): Promise<PreparedPrompt>;
 }

@@ -1,5 +1,5 @@
 // A conversation at a terminal: a line editor with history, Ctrl-C to stop the answer and not the program, colours if
-// they are wanted. Ctrl-D leaves, and so does Ctrl-C twice with nothing typed.
+// enabled. Ctrl-D quits, and so does Ctrl-C twice on an empty line.
 
 import { createInterface, type Interface } from "node:readline";
 import type { ReadStream, WriteStream } from "node:tty";
@@ -19,7 +19,7 @@ const BOLD = "\u001b[1m";
 const DIM = "\u001b[2m";
 const PLAIN = "\u001b[0m";
 
-export interface TerminalConsoleOptions {
+interface TerminalConsoleOptions {
   readonly terminal: ReadStream;
   readonly screen: WriteStream;
   readonly output: Output;
@@ -33,6 +33,7 @@ type LineEvent =
   | { readonly kind: "interrupt" }
   | { readonly kind: "end" };
 
+/** Reads messages from a line editor at a terminal. */
 export class TerminalConsole implements ChatConsole {
   readonly isInteractive = true;
   readonly look: AnswerLook;
@@ -70,7 +71,7 @@ export class TerminalConsole implements ChatConsole {
     signal.addEventListener("abort", this.#end, { once: true });
     if (signal.aborted) this.#end();
     screen.write(ENABLE_PASTE_MARKS);
-    // A signal that ends the program at once must not leave the terminal changed.
+    // A signal that ends the program immediately must not leave the terminal changed.
     process.once("exit", this.#restore);
   }
 
@@ -137,12 +138,12 @@ export class TerminalConsole implements ChatConsole {
   #messageOf(line: string): Message | undefined {
     const text = this.#keys.pastes.expand(line);
     if (text === line || this.#assembly.isOpen) return this.#assembly.push(text);
-    // Backslashes and quotation marks in pasted text have no meaning here.
+    // Backslashes and quotation marks in pasted text are literal.
     if (text.length > MAX_MESSAGE_CHARACTERS) throw messageTooLong();
     return { text, verbatim: !line.startsWith("/") };
   }
 
-  /** Ctrl-C at a prompt: clears the line, and leaves when it was empty twice. */
+  /** Ctrl-C at a prompt: clears the line, and quits if it was empty twice. */
   #shallLeave(): boolean {
     const wasEmpty = this.#editor.line === "" && !this.#assembly.isOpen;
     this.#assembly.discard();
@@ -152,7 +153,7 @@ export class TerminalConsole implements ChatConsole {
     this.#screen.write("\n");
     if (wasEmpty && this.#wasInterrupted) return true;
     this.#wasInterrupted = wasEmpty;
-    if (wasEmpty) this.note("Ctrl-C once more leaves, and so do Ctrl-D and /quit");
+    if (wasEmpty) this.note("press Ctrl-C again to quit, or use Ctrl-D or /quit");
     return false;
   }
 
@@ -160,7 +161,7 @@ export class TerminalConsole implements ChatConsole {
     if (this.#events.length === 0 && !this.#hasEnded) {
       if (this.#keys.takeTooMuch())
         this.note(
-          `what was typed during the answer is dropped: it was more than ${countOf(MAX_HELD_CHARACTERS, "character")}`,
+          `dropped what was typed during the answer: it was more than ${countOf(MAX_HELD_CHARACTERS, "character")}`,
         );
       this.#editor.setPrompt(prompt);
       this.#editor.prompt();

@@ -8,9 +8,10 @@ import type { ReadStream } from "node:tty";
 import { CTRL_C, PasteFilter, PastedTexts } from "./paste-filter.js";
 
 const CTRL_Z = "\u001a";
-/** Keys that are typed ahead of a prompt are one line at most. */
+/** Limit on keys typed ahead of a prompt, which are one line at most. */
 export const MAX_HELD_CHARACTERS = 4096;
 
+/** The terminal's keyboard as a stream for readline, with pastes replaced and Ctrl-C intercepted. */
 export class TerminalKeys extends Readable {
   readonly pastes = new PastedTexts();
   /** Called on Ctrl-C while no line is edited. */
@@ -41,7 +42,10 @@ export class TerminalKeys extends Readable {
     this.#held = "";
   }
 
-  /** Whether more was typed ahead than is held; all of it is dropped then. Asked once before each line. */
+  /**
+   * Whether more was typed ahead than the limit allows, in which case all of it was dropped. Call once before each
+   * line.
+   */
   takeTooMuch(): boolean {
     const heldTooMuch = this.#heldTooMuch;
     this.#heldTooMuch = false;
@@ -88,9 +92,9 @@ export class TerminalKeys extends Readable {
   }
 
   #hold(text: string): void {
-    // Kept, it would stop the program at the next prompt, when it is no longer meant.
+    // A held Ctrl-Z would suspend the program at the next prompt.
     const held = this.#held + text.replaceAll(CTRL_Z, "");
-    // Half a line is worse than none.
+    // A truncated line would be worse than none.
     this.#heldTooMuch ||= held.length > MAX_HELD_CHARACTERS;
     this.#held = this.#heldTooMuch ? "" : held;
   }

@@ -33,7 +33,7 @@ const OPTIONS = {
     short: "p",
     placeholder: "TOKENS",
     range: { from: 0, to: MAX_TOKENS },
-    description: "tokens to read, 0 for none",
+    description: "tokens to prefill, 0 for none",
     fallback: DEFAULTS.prompt,
   },
   tokens: {
@@ -41,7 +41,7 @@ const OPTIONS = {
     short: "n",
     placeholder: "TOKENS",
     range: { from: 0, to: MAX_TOKENS },
-    description: "tokens to write, 0 for none",
+    description: "tokens to decode, 0 for none",
     fallback: DEFAULTS.tokens,
   },
   depth: {
@@ -49,7 +49,7 @@ const OPTIONS = {
     short: "d",
     placeholder: "TOKENS",
     range: { from: 0, to: MAX_TOKENS },
-    description: "tokens in the cache before either",
+    description: "tokens in the KV cache before either",
     fallback: DEFAULTS.depth,
   },
   repeat: {
@@ -57,14 +57,14 @@ const OPTIONS = {
     short: "r",
     placeholder: "COUNT",
     range: { from: 1, to: MAX_REPEATS },
-    description: "how often to measure",
+    description: "number of measurements",
     fallback: DEFAULTS.repeat,
   },
   starts: {
     kind: "count",
     placeholder: "COUNT",
     range: { from: 0, to: MAX_REPEATS },
-    description: "processes to start for the time to the first token",
+    description: "processes to start for the time to first token",
     fallback: DEFAULTS.starts,
   },
   json: { kind: "flag", description: "print one JSON object" },
@@ -74,19 +74,20 @@ const OPTIONS = {
 
 type Values = OptionValues<typeof OPTIONS>;
 
+/** The command `bench`. */
 export const bench = defineCommand({
   name: NAME,
-  summary: "measures how fast a model runs here",
+  summary: "measures a model's speed on this machine",
   about: [
-    "Tokens are made up and nothing is sampled: this is the speed of the engine. Figures are medians, with the lowest and",
-    "the highest. The read bandwidth is the best of sequential reads before and after, with the same threads.",
+    "Tokens are synthetic and nothing is sampled: this is the speed of the engine. Figures are medians with minimum and",
+    "maximum. The read bandwidth is the best of sequential reads before and after, with the same threads.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "512 tokens read, 128 written", line: "rocmforge bench -m model.gguf" },
+    { what: "prefill of 512 tokens, decode of 128", line: "rocmforge bench -m model.gguf" },
     {
-      what: "writing alone, late in a conversation, as data",
+      what: "only decoding, late in a conversation, as JSON",
       line: "rocmforge bench -m model.gguf -p 0 -n 64 -d 4096 --json",
     },
   ],
@@ -120,13 +121,13 @@ export const bench = defineCommand({
 
 function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = DEFAULTS.depth }: Values): BenchSizes {
   if (prompt === 0 && tokens === 0)
-    throw wrongValue(NAME, "tokens", "something to measure: tokens to read (-p) or to write (-n)", "0 of both");
+    throw wrongValue(NAME, "tokens", "something to measure: tokens to prefill (-p) or to decode (-n)", "0 of both");
   return { promptTokens: prompt, decodeTokens: tokens, depth };
 }
 
 interface Measurement {
   readonly measured: Omit<BenchReport, keyof Starts>;
-  /** The KV cache of a whole context, in blocks. */
+  /** Size of the KV cache for a context length, in whole blocks. */
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
 
@@ -145,7 +146,7 @@ async function measure(
   );
   await using _ = loader;
   using runner = new BenchRunner(plan, sizes, signal);
-  progress.update(sizes.depth === 0 ? "warming up" : `filling the cache with ${sizes.depth} tokens`);
+  progress.update(sizes.depth === 0 ? "warming up" : `filling the KV cache with ${sizes.depth} tokens`);
   await runner.warmUp();
 
   const bandwidths = [await readBandwidth(backend, progress)];
@@ -189,7 +190,7 @@ async function readBandwidth(backend: Backend, progress: Progress): Promise<numb
 
 function warnOfMemory(backend: Backend): void {
   const needed = `${formatBytes(2 * BANDWIDTH_BYTES)} must be free, ${formatBytes(backend.memory().availableBytes)} are`;
-  process.stderr.write(`rocmforge: the read bandwidth is not measured, for lack of memory: ${needed}\n`);
+  process.stderr.write(`rocmforge: not enough memory to measure the read bandwidth: ${needed}\n`);
 }
 
 function describeModel(file: GgufFile, { parameters }: ExecutionPlan): BenchReport["model"] {

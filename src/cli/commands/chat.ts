@@ -21,27 +21,31 @@ import { GENERATION_OPTIONS } from "../generation-options.js";
 const NAME = "chat";
 
 const OPTIONS = {
-  system: { kind: "text", placeholder: "TEXT", description: "what the model is told before the conversation" },
+  system: { kind: "text", placeholder: "TEXT", description: "system prompt" },
   ...GENERATION_OPTIONS,
-  trim: { kind: "flag", description: "forget the oldest turns without asking when the context is full" },
+  trim: { kind: "flag", description: "drop the oldest turns without asking when the context is full" },
   ...SAMPLING_OPTIONS,
   ...MODEL_OPTIONS,
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `chat`. */
 export const chat = defineCommand({
   name: NAME,
-  summary: "talks with a model",
+  summary: "chats with a model in the terminal or over a pipe",
   about: [
-    "In a terminal, /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves. A line that ends in \\ goes on in the",
+    "In a terminal, /help lists the commands; Ctrl-C stops an answer, Ctrl-D quits. A line that ends in \\ continues on the",
     'next one, """ opens and closes a message of several lines, and pasted text is one message. Over a pipe each line is a',
     "message, stdout has the answers, and the first failure ends it; an answer leaves room in the context for the next",
-    "message, unless --tokens or --trim says otherwise. NO_COLOR is respected.",
+    "message, unless --tokens or --trim is given. NO_COLOR is respected.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "a conversation with a role", line: 'rocmforge chat -m model.gguf --system "You are a patient teacher."' },
+    {
+      what: "a conversation with a system prompt",
+      line: 'rocmforge chat -m model.gguf --system "You are a patient teacher."',
+    },
     {
       what: "two questions from a pipe, the second about the first answer",
       line: String.raw`printf 'Name a king.\nWhere did he live?\n' | rocmforge chat -m model.gguf --temp 0`,
@@ -57,7 +61,7 @@ export const chat = defineCommand({
     using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
     if (console.isInteractive)
       console.note(
-        `${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D leaves`,
+        `${printable(model.name)}, a context of ${countOf(model.contextTokens, "token")}; /help lists the commands, Ctrl-D quits`,
       );
     const speaker = new ModelSpeaker({
       model: model.engine,
@@ -77,7 +81,7 @@ export const chat = defineCommand({
   },
 });
 
-/** What the user waits for, one thing at a time; loading the weights is part of the first answer. */
+/** Progress indicators, one at a time; loading the weights is part of the first answer. */
 class Waits {
   #current: Progress | undefined;
 
@@ -95,7 +99,7 @@ class Waits {
 
 async function openChatModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
-  // A cache for the whole context from the start: one that grows forgets the turns before.
+  // The KV cache has room for the whole context from the start: one that grows would lose the earlier turns.
   return await openModel(path, loadOptions(values, waits), { serving: { maxSequences: 1 } });
 }
 

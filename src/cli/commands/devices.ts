@@ -1,5 +1,5 @@
-// `rocmforge devices`: the GPUs with driver and compiler, which one would be used, and for each that cannot be used the
-// reason and the remedy. The status is 0 even if there is no GPU: the question was answered.
+// `rocmforge devices`: the GPUs with driver and compiler, the one that would be used, and reason and remedy for each
+// that cannot be used. The status is 0 even if there is no GPU: the question was answered.
 
 import { type DeviceReport, detectDevices } from "../../backends/registry.js";
 import { defineCommand } from "../command.js";
@@ -13,10 +13,11 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `devices`. */
 export const devices = defineCommand({
   name: "devices",
-  summary: "lists the GPUs, and why one cannot be used",
-  about: ["--device takes a device's number, or a part of its name that no other device has."],
+  summary: "lists the GPUs, and why any of them cannot be used",
+  about: ["--device takes a device's number, or a part of its name that is unique."],
   positionals: [],
   options: OPTIONS,
   examples: [

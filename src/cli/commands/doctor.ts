@@ -40,6 +40,7 @@ interface Health {
   readonly build?: { readonly built: boolean; readonly reason?: string };
 }
 
+/** The command `doctor`. */
 export const doctor = defineCommand({
   name: NAME,
   summary: "reports what can run on this machine and what is missing, and builds the native addon",

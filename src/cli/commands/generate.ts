@@ -15,7 +15,7 @@ import { GENERATION_OPTIONS } from "../generation-options.js";
 
 const NAME = "generate";
 
-/** Tells `bench` how long the parts of a start took. */
+/** Reports the load timings to `bench`. */
 const loadChannel = channel("rocmforge.load");
 
 const OPTIONS = {
@@ -24,13 +24,13 @@ const OPTIONS = {
     kind: "path",
     short: "f",
     placeholder: "FILE",
-    description: "take the prompt from a file, - for stdin; a line break at its end is left out",
+    description: "read the prompt from a file, - for stdin; a trailing line break is dropped",
   },
   ...GENERATION_OPTIONS,
-  "ignore-eos": { kind: "flag", description: "go on where the model would end" },
+  "ignore-eos": { kind: "flag", description: "continue past end-of-sequence tokens" },
   "no-parse-special": { kind: "flag", description: "treat the text of special tokens in the prompt as text" },
   "no-echo": { kind: "flag", description: "print the continuation without the prompt" },
-  json: { kind: "flag", description: "print one JSON object when done" },
+  json: { kind: "flag", description: "print one JSON object at the end" },
   ...SAMPLING_OPTIONS,
   ...MODEL_OPTIONS,
   ...GENERAL_OPTIONS,
@@ -38,20 +38,21 @@ const OPTIONS = {
 
 type Values = OptionValues<typeof OPTIONS>;
 
+/** The command `generate`. */
 export const generate = defineCommand({
   name: NAME,
   summary: "continues a prompt",
-  about: ["The text comes as it is written; Ctrl-C ends it. A line about tokens, speed and seed follows on stderr."],
+  about: ["The text is streamed; Ctrl-C stops it. A line with tokens, speed and seed follows on stderr."],
   positionals: [],
   options: OPTIONS,
   examples: [
     { what: "a story by the embedded model", line: 'rocmforge generate -p "Once upon a time" -n 100' },
     {
-      what: "always the most likely token, as data",
+      what: "greedy decoding, as JSON",
       line: 'rocmforge generate -m model.gguf -p "The capital of France is" -n 8 --temp 0 --json',
     },
     {
-      what: "a prompt from a pipe, the continuation alone, ending at an empty line",
+      what: "a prompt from a pipe, only the continuation, stopping at an empty line",
       line: "rocmforge generate -f - --no-echo --stop $'\\n\\n' < prompt.txt",
     },
   ],
@@ -69,7 +70,7 @@ export const generate = defineCommand({
       parseSpecial: !values["no-parse-special"],
       signal: AbortSignal.any([interrupt.signal, context.output.gone]),
     });
-    progress.update("reading the prompt");
+    progress.update("prefilling the prompt");
     const write = values.json ? writeJson : streamText;
     await write({ generation, prompt, values, progress, context });
     if (loadChannel.hasSubscribers) loadChannel.publish(model.loadTimings());
@@ -86,7 +87,7 @@ interface Writing {
 }
 
 async function streamText({ generation, prompt, values, progress, context: { output } }: Writing): Promise<void> {
-  // The prompt is printed with the first token: until then the line of the terminal may show the progress.
+  // The prompt is printed with the first token: until then the terminal's line may show the progress.
   let waiting = values["no-echo"] ? "" : prompt;
   let last = "";
   const write = async (text: string): Promise<void> => {
@@ -135,6 +136,6 @@ async function promptOf({ prompt, file }: Values): Promise<string> {
   if (prompt !== undefined) return prompt;
   if (file === undefined)
     throw wrongValue(NAME, "prompt", "a prompt: -p TEXT, or -f FILE, or -f - for stdin", "nothing");
-  // Editors and `echo` end a file with a line break that is hardly meant as part of the prompt.
+  // Editors and `echo` end a file with a line break that is rarely part of the prompt.
   return (await readText(file)).replace(/\r?\n$/, "");
 }

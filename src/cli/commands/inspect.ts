@@ -31,6 +31,7 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `inspect`. */
 export const inspect = defineCommand({
   name: NAME,
   summary: "shows the contents of a model file",

@@ -22,23 +22,24 @@ const OPTIONS = {
   ctx: {
     ...MODEL_OPTIONS.ctx,
     range: { ...MODEL_OPTIONS.ctx.range, from: MIN_WINDOW_TOKENS },
-    description: "tokens of a window",
+    description: "tokens per window",
   },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `perplexity`. */
 export const perplexity = defineCommand({
   name: NAME,
   summary: "measures how well a model predicts a text",
   about: [
-    "The text is cut into windows of --ctx tokens; what is left over is not scored. Each window runs on its own, begins",
-    "with BOS where the model adds one, and only its second half is scored.",
+    "The text is split into windows of --ctx tokens; the remainder is not scored. Each window is computed separately, starts",
+    "with BOS if the model adds one, and only its second half is scored.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
     { what: "windows of 256 tokens", line: "rocmforge perplexity -m model.gguf -f text.txt --ctx 256" },
-    { what: "the numbers alone", line: "rocmforge perplexity -m model.gguf -f text.txt --json" },
+    { what: "the result as JSON", line: "rocmforge perplexity -m model.gguf -f text.txt --json" },
   ],
   async run(values, _positionals, { output }) {
     if (values.file === undefined) throw wrongValue(NAME, "file", "a text: -f FILE, or -f - for stdin", "nothing");

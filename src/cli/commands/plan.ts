@@ -18,6 +18,7 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `plan`. */
 export const plan = defineCommand({
   name: "plan",
   summary: "shows how a model would run and how much memory it would need",

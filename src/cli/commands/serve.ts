@@ -65,7 +65,7 @@ const OPTIONS = {
     placeholder: "NAME",
     section: SERVER,
     description: "host name that requests may use (repeatable)",
-    fallback: "this machine's own names on localhost, else any",
+    fallback: "localhost's names if the server listens there, otherwise any",
   },
   strict: {
     kind: "flag",
@@ -124,6 +124,7 @@ const OPTIONS = {
 
 type Values = OptionValues<typeof OPTIONS>;
 
+/** The command `serve`. */
 export const serve = defineCommand({
   name: NAME,
   summary: "serves models over HTTP with OpenAI-compatible endpoints",

@@ -50,11 +50,12 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `synth`. */
 export const synth = defineCommand({
   name: NAME,
   summary: "writes a model with a real model's shape and random weights",
   about: [
-    "For benchmarks: it needs the memory and the time of the real model and writes nonsense. The vocabulary is synthetic.",
+    "For benchmarks: it needs the memory and the time of the real model and generates nonsense. The vocabulary is synthetic.",
     `Types: ${MIX_NAMES.join(", ")}.`,
   ],
   positionals: [],

@@ -30,6 +30,7 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
+/** The command `tokenize`. */
 export const tokenize = defineCommand({
   name: NAME,
   summary: "splits a text into tokens",
@@ -37,7 +38,7 @@ export const tokenize = defineCommand({
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "ids and pieces of a text", line: 'rocmforge tokenize -p "Once upon a time"' },
+    { what: "ids and texts of the tokens", line: 'rocmforge tokenize -p "Once upon a time"' },
     {
       what: "a file, as JSON, without BOS and EOS",
       line: "rocmforge tokenize -m model.gguf --file text.txt --no-special --json",

@@ -4,7 +4,7 @@ import type { ModelListing } from "../../engine/serving.js";
 import { countOf, formatTable, printable } from "../format.js";
 
 /** What the greeting mentions. */
-export interface Greeting {
+interface Greeting {
   /** The URL as bound: `http://0.0.0.0:8080`. */
   readonly url: string;
   readonly models: readonly ModelListing[];

@@ -5,7 +5,7 @@ import { expandHome } from "../home-path.js";
 import { wrongValue } from "../option-table.js";
 
 /** A model with the name that requests use. */
-export interface NamedModel {
+interface NamedModel {
   readonly name: string;
   readonly path: string;
 }

@@ -16,7 +16,7 @@ const BIAS_SIZE = 0.1;
 const QUANTIZATION_VERSION = 2;
 
 /** What of a synthetic model can be chosen. */
-export interface SynthOptions {
+interface SynthOptions {
   readonly mix: MixName;
   readonly seed: number;
   /** Called before each chunk of a tensor; an exception ends the writing. */

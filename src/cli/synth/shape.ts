@@ -1,5 +1,5 @@
 // The shapes of synthetic models: the numbers of published models, from their own configuration files. Weights are
-// random, so a file of such a shape costs as much to run as the real model and writes nonsense.
+// random, so a file of such a shape costs as much to run as the real model and generates nonsense.
 
 /** The kind and size of a vocabulary. */
 export interface VocabularyShape {

@@ -16,7 +16,7 @@ export type MatrixPart =
   | "ffn_down";
 
 /** The properties of a matrix that decide its type. */
-export interface MatrixRole {
+interface MatrixRole {
   readonly part: MatrixPart;
   /** Elements of a row. */
   readonly width: number;

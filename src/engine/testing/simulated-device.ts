@@ -1,5 +1,5 @@
-// A device for tests of the loop: its cache holds hashes of everything up to each position, and what it "predicts" follows
-// from the last one alone. So a wrong block, a lost copy or a row of somebody else's changes the text.
+// A device for tests of the loop: its cache holds hashes of everything up to each position, and its "predictions"
+// follow from the last one alone. A wrong block, a lost copy or another sequence's row therefore changes the text.
 
 import type {
   KvCache,
@@ -12,13 +12,16 @@ import type {
 import { BackendError } from "../../errors.js";
 import type { StepRunner } from "../engine-loop.js";
 
+/** Vocabulary size of the simulated model. */
 export const VOCABULARY = 40;
+/** Tokens per block of the simulated KV cache. */
 export const BLOCK_TOKENS = 4;
 
+/** A device whose results show which blocks a step has read. */
 export class SimulatedDevice implements StepRunner {
   readonly steps: StepInput[] = [];
   kvCache!: SimulatedCache;
-  /** Thrown by the next attempt to make a cache. */
+  /** Thrown by the next attempt to create a cache. */
   cacheFailure: unknown;
   /** More blocks do not fit into memory, in all caches that are not disposed. */
   maxCacheBlocks = Number.POSITIVE_INFINITY;
@@ -26,7 +29,7 @@ export class SimulatedDevice implements StepRunner {
   failure: unknown;
   /** Rows after this token are not finite. */
   poison = -1;
-  /** Steps wait for it. */
+  /** Steps wait for this promise. */
   gate: Promise<void> | undefined;
   onLaunch: (step: StepInput) => void = () => {};
   readonly #caches: SimulatedCache[] = [];

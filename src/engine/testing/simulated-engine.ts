@@ -1,4 +1,4 @@
-// The loop over a simulated device, with a vocabulary of single letters: what served-model.ts makes of a real model.
+// The engine loop over a simulated device, with a vocabulary of single letters.
 
 import type { BlockPool } from "../../kv-cache/block-pool.js";
 import type { SchedulerLimits } from "../../scheduler/limits.js";
@@ -13,7 +13,7 @@ import type { CompletionDelta, CompletionRequest, CompletionSummary } from "../s
 import { EngineLoop } from "../engine-loop.js";
 import { BLOCK_TOKENS, SimulatedDevice, VOCABULARY } from "./simulated-device.js";
 
-/** The last token ends a text. */
+/** The token that ends a text. */
 export const END_TOKEN = VOCABULARY - 1;
 const CONTEXT_TOKENS = 64;
 const LIMITS: SchedulerLimits = {
@@ -25,26 +25,27 @@ const LIMITS: SchedulerLimits = {
   queued: 50,
 };
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly blocks?: number;
-  /** Blocks to begin with; all by default. */
+  /** Initial number of blocks; all by default. */
   readonly firstBlocks?: number;
   readonly sharesPrefixes?: boolean;
   readonly limits?: Partial<SchedulerLimits>;
   readonly constraintTimeoutMs?: number;
-  /** Told of each token that is turned into text. */
+  /** Called with each token that is decoded to text. */
   readonly onDecode?: (token: number) => void;
-  /** Told how long each request ran. */
+  /** Called with the running time of each request. */
   readonly onEnd?: (runningMs: number) => void;
 }
 
-export interface Answer {
+interface Answer {
   readonly deltas: readonly CompletionDelta[];
   readonly texts: readonly string[];
   readonly tokens: readonly (readonly number[])[];
   readonly summary: CompletionSummary;
 }
 
+/** An engine loop over a simulated device. */
 export class SimulatedEngine {
   readonly device: SimulatedDevice;
   readonly loop: EngineLoop;
@@ -101,6 +102,7 @@ export class SimulatedEngine {
   }
 }
 
+/** The text of some tokens. */
 export function textOf(tokens: readonly number[]): string {
   return tokens.map((token) => String.fromCodePoint(97 + token)).join("");
 }

@@ -3,6 +3,7 @@
 
 import { valueTypeId, type GgufValueType } from "../value.js";
 
+/** Fields of a tensor index entry, each of which may be wrong. */
 export interface RawTensor {
   readonly name?: string | Uint8Array;
   readonly dimensions?: readonly (number | bigint)[];
@@ -11,6 +12,7 @@ export interface RawTensor {
   readonly offset?: number | bigint;
 }
 
+/** Appends fields of a GGUF file without checking them. */
 export class RawGguf {
   readonly #parts: Buffer[] = [];
   #length = 0;

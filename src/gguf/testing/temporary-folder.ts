@@ -6,7 +6,7 @@ import { TemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { GgufError } from "../../errors.js";
 import { GgufFile, type GgufOpenOptions } from "../file.js";
 
-export interface GgufFolder {
+interface GgufFolder {
   path(name: string): string;
   write(name: string, bytes: Uint8Array): string;
   /** Writes the bytes to a new file and opens it; the caller disposes it. */
@@ -15,6 +15,7 @@ export interface GgufFolder {
   refusal(bytes: Uint8Array): Promise<Pick<GgufError, "code" | "field" | "expected" | "found">>;
 }
 
+/** Creates a folder that is removed after the tests of the file. */
 export function temporaryFolder(): GgufFolder {
   const folder = new TemporaryFolder();
   let files = 0;

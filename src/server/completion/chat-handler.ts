@@ -17,7 +17,7 @@ import {
 } from "./route-context.js";
 
 /** Writes a chat in an API's form, both as events and as one response. */
-export interface ChatWriter {
+interface ChatWriter {
   begin(): Iterable<StreamEvent>;
   add(event: ChatEvent): Iterable<StreamEvent>;
   end(result: ChatResult): Iterable<StreamEvent>;
@@ -26,13 +26,13 @@ export interface ChatWriter {
 }
 
 /** The fields that every chat API has under the same name. */
-export interface ChatBody {
+interface ChatBody {
   readonly model?: string | undefined;
   readonly stream?: boolean | undefined;
 }
 
 /** What distinguishes one chat API from another. */
-export interface ChatApi<Body extends ChatBody, Writer extends ChatWriter> {
+interface ChatApi<Body extends ChatBody, Writer extends ChatWriter> {
   readonly chatRequest: (exchange: Exchange<Body>) => ChatRequest;
   readonly createWriter: (chat: ChatStream, exchange: Exchange<Body>) => Writer;
   /** The last event of a stream that fails; there is no writer if the chat had not begun. */

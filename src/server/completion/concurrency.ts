@@ -38,7 +38,7 @@ export async function mapConcurrently<Item, Result>(
 }
 
 /** When and for how long to retry. */
-export interface RetryOptions {
+interface RetryOptions {
   /** Whether to try again after the queue was full. */
   readonly mayRetry: () => boolean;
   readonly signal: AbortSignal;

@@ -9,7 +9,7 @@ import type { ServerContext } from "./route-context.js";
 /** A prompt as text or tokens. */
 export type RequestPrompt = string | readonly number[];
 /** One or more prompts. */
-export type PromptField = RequestPrompt | readonly string[] | readonly (readonly number[])[];
+type PromptField = RequestPrompt | readonly string[] | readonly (readonly number[])[];
 
 const LARGEST_TOKEN = 2 ** 31 - 1;
 
@@ -66,7 +66,7 @@ export function checkPromptCharacters(prompts: readonly RequestPrompt[], most: n
 }
 
 /** The prompts of a request, and how they are tokenized. */
-export interface RequestedPrompts {
+interface RequestedPrompts {
   readonly prompts: readonly RequestPrompt[];
   /** The request field that they came in. */
   readonly field: string;

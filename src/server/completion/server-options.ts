@@ -11,9 +11,9 @@ import type { Readiness } from "../http/readiness.js";
 import type { ChatRenderService, GrammarService } from "../../completion/services.js";
 
 /** Levels of the log, as pino names them. */
-export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 /** A level of the log. */
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The options of an HTTP server. */
 export interface ServerOptions {

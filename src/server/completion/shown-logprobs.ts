@@ -4,7 +4,7 @@ import type { TextTokens } from "../../completion/chat-event.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 
 /** A token with its log-probability. */
-export interface ShownToken {
+interface ShownToken {
   readonly token: string;
   /** A token may be a part of a character: the bytes are exact even if the text is not. */
   readonly bytes: readonly number[];

@@ -16,7 +16,7 @@ export interface AccessRules {
 }
 
 /** The headers that access depends on. */
-export interface RequestHeaders {
+interface RequestHeaders {
   readonly [name: string]: string | string[] | undefined;
 }
 

@@ -20,7 +20,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     code: "headers_too_large",
-    problem: "the headers are larger than this server takes",
+    problem: "the headers are larger than this server accepts",
   },
   SLOW_BODY: {
     status: 408,
@@ -37,7 +37,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
 const NOT_HTTP: Reason = { status: 400, code: "invalid_request", problem: "this is not HTTP" };
 
 /** A connection whose request could not be parsed. */
-export interface BrokenRequest {
+interface BrokenRequest {
   readonly error: Error & { readonly code?: string };
   readonly socket: Socket;
   /** The requests of the connection that have not been answered yet. */

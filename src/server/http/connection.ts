@@ -1,7 +1,7 @@
 // The requests on a connection and their responses; a client may send several requests before it reads the first
 // response. Invariants: an exchange is over when its response is sent or its connection is closed, also if it waited
-// behind another one (Node tells that only the response that has the socket); a response is given up if its client
-// reads nothing of it for a time limit, and not while it reads anything.
+// behind another one (Node reports that only to the response that has the socket); a response is abandoned if its
+// client reads none of it within the time limit, but not while it reads anything.
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import { socketOf, whenOver, whenUnread } from "./connection.js";
 
 /** The limits and callbacks of a stream. */
-export interface EventStreamOptions {
+interface EventStreamOptions {
   readonly headers: Readonly<Record<string, number | string | string[] | undefined>>;
   readonly unreadBytes: number;
   readonly unreadTimeoutMs: number;

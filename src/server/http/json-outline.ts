@@ -18,7 +18,7 @@ export interface JsonOutline {
 }
 
 /** The outline of a JSON text, or what is wrong with it. */
-export interface OutlinedJson {
+interface OutlinedJson {
   /** What is wrong with the text; undefined if nothing was found. */
   readonly problem: string | undefined;
   /** The whole value, if it is large. */

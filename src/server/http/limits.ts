@@ -63,7 +63,7 @@ export interface ServerLimits {
   readonly timeLimitMs: number;
   /** Unread bytes of a stream; generation waits until the client has read some of them. */
   readonly unreadBytes: number;
-  /** Time after which a response that the client does not read is given up. */
+  /** Time after which a response that the client does not read is abandoned. */
   readonly unreadTimeoutMs: number;
   /** Time after which a silent stream sends a comment, so that proxies keep it open. */
   readonly keepAliveMs: number;

@@ -22,18 +22,18 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
     help: "Sequences in the batch; a request has one for each choice.",
     value: ({ running }) => running,
   },
-  { name: "requests_queued", help: "Sequences that wait for their turn.", value: ({ queued }) => queued },
+  { name: "requests_queued", help: "Sequences waiting in the queue.", value: ({ queued }) => queued },
   { name: "kv_blocks", help: "Blocks of the KV cache.", value: ({ blocks }) => blocks },
-  { name: "kv_blocks_free", help: "Blocks that hold nothing.", value: ({ freeBlocks }) => freeBlocks },
+  { name: "kv_blocks_free", help: "Free blocks of the KV cache.", value: ({ freeBlocks }) => freeBlocks },
   {
     name: "kv_blocks_cached",
-    help: "Blocks of no request, kept for prompts that begin alike.",
+    help: "Blocks that no request uses, kept for prompts with the same prefix.",
     value: ({ cachedBlocks }) => cachedBlocks,
   },
   { name: "steps", help: "Steps since the model was loaded.", value: ({ steps }) => steps },
   {
     name: "steps_seconds",
-    help: "Time in steps since the model was loaded.",
+    help: "Time spent in steps since the model was loaded.",
     value: ({ stepsMs }) => stepsMs / MS_PER_SECOND,
   },
   {
@@ -44,7 +44,7 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
   { name: "warm_up_steps", help: "Steps of the model's warm-up.", value: ({ warmUpSteps }) => warmUpSteps },
   {
     name: "warm_up_steps_done",
-    help: "Of these, those that are done.",
+    help: "Steps of the warm-up that have finished.",
     value: ({ warmUpStepsDone }) => warmUpStepsDone,
   },
   {
@@ -54,13 +54,13 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
   },
   {
     name: "preemptions",
-    help: "Requests that lost their place and began again since the model was loaded.",
+    help: "Sequences preempted since the model was loaded.",
     value: ({ preemptions }) => preemptions,
   },
 ];
 
 /** A request as metrics count it. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   /** The path of the route; undefined if the request matched none. */
   readonly route: string | undefined;
   readonly status: number;
@@ -68,7 +68,7 @@ export interface AnsweredRequest {
 }
 
 /** Values that are read when /metrics is requested. */
-export interface MetricSources {
+interface MetricSources {
   readonly pool: ModelPool;
   readonly requestsInFlight: () => number;
   readonly isReady: () => boolean;
@@ -98,20 +98,16 @@ export class ServerMetrics {
       ...labelNames: Label[]
     ): Histogram<Label> => new Histogram({ name: `rocmforge_${name}`, help, buckets, labelNames, registers });
 
-    this.#requests = counter("http_requests_total", "Answers by route and status.", "route", "status");
+    this.#requests = counter("http_requests_total", "Responses by route and status.", "route", "status");
     this.#requestSeconds = histogram(
       "http_request_seconds",
-      "From a request's first byte to its answer's last.",
+      "From a request's first byte to the last byte of its response.",
       REQUEST_SECONDS,
       "route",
     );
-    this.#promptTokens = counter("prompt_tokens_total", "Tokens of prompts, cached ones included.", "model");
-    this.#cachedTokens = counter(
-      "cached_tokens_total",
-      "Tokens of prompts that were in the KV cache already.",
-      "model",
-    );
-    this.#generatedTokens = counter("generated_tokens_total", "Tokens that were written.", "model");
+    this.#promptTokens = counter("prompt_tokens_total", "Prompt tokens, cached ones included.", "model");
+    this.#cachedTokens = counter("cached_tokens_total", "Prompt tokens found in the KV cache.", "model");
+    this.#generatedTokens = counter("generated_tokens_total", "Generated tokens.", "model");
     this.#firstTokenSeconds = histogram(
       "time_to_first_token_seconds",
       "From a request to its first token.",
@@ -120,7 +116,7 @@ export class ServerMetrics {
     );
     this.#tokenSeconds = histogram(
       "inter_token_seconds",
-      "Between two tokens of a choice, as the engine writes them.",
+      "Between two tokens of a choice, as the engine generates them.",
       TOKEN_SECONDS,
       "model",
     );
@@ -177,8 +173,8 @@ export class ServerMetrics {
     const single = (name: string, help: string, value: () => number): void => {
       const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) });
     };
-    single("rocmforge_http_requests_in_flight", "Requests that are being answered.", requestsInFlight);
-    single("rocmforge_ready", "1 when /health says ok, 0 while the first model is loaded and warmed up.", () =>
+    single("rocmforge_http_requests_in_flight", "Requests in flight.", requestsInFlight);
+    single("rocmforge_ready", "1 if /health reports ok, 0 while the first model is loaded and warmed up.", () =>
       isReady() ? 1 : 0,
     );
     single(
@@ -188,13 +184,13 @@ export class ServerMetrics {
     );
     const dropped: Counter = new Counter({
       name: "rocmforge_log_lines_dropped_total",
-      help: "Lines of the log that its destination did not take.",
+      help: "Log lines dropped because the destination did not accept them.",
       registers,
       collect: () => {
         dropped.reset();
         dropped.inc(droppedLogLines());
       },
     });
-    single("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+    single("process_resident_memory_bytes", "Resident memory of the process.", () => process.memoryUsage.rss());
   }
 }

@@ -2,7 +2,7 @@
 // served as well.
 
 /** The states of a starting server. */
-export type ReadinessStatus = "loading model" | "warming up" | "ok";
+type ReadinessStatus = "loading model" | "warming up" | "ok";
 
 /** The state of a starting server, for /health. */
 export class Readiness {

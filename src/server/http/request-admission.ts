@@ -15,7 +15,7 @@ import { ClientDisconnectedError } from "./request-tracker.js";
 
 /** The status that counts and logs show if the client disconnected before its response; it is never sent. */
 const CLIENT_DISCONNECTED_STATUS = 499;
-/** Of a URL in logs and errors. */
+/** Characters of a URL that logs and errors show. */
 export const MAX_URL_CHARACTERS = 512;
 
 /** A new id for a request. */
@@ -36,7 +36,7 @@ export class RequestAdmission {
     this.#metrics = metrics;
   }
 
-  /** Counts and logs the request when its response has been sent or given up. */
+  /** Counts and logs the request when its response has been sent or abandoned. */
   begin(request: FastifyRequest, reply: FastifyReply): void {
     const { raw } = reply;
     const exchange = this.#exchanges.begin(request.id, raw);
@@ -112,7 +112,7 @@ function pathOf(url: string): string {
 
 /** Sends an error in the form of the request's API. */
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // There is no client left to tell; disconnecting in the middle of a request is no fault of the server.
+  // No client is left to answer; a disconnect in the middle of a request is not the server's fault.
   if (thrown instanceof ClientDisconnectedError || socketOf(reply.raw).destroyed) return reply.hijack();
   const error = toRequestError(thrown);
   if (error.status >= 500) request.log.error({ err: error.cause ?? error }, "a request failed");

@@ -5,7 +5,7 @@
 import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
 
 /** The parts of an error besides its message. */
-export interface RequestErrorOptions {
+interface RequestErrorOptions {
   readonly status: number;
   readonly code: string;
   /** The field at fault: `messages[0].role`. */
@@ -184,7 +184,7 @@ function frameworkError(error: unknown): RequestError | undefined {
 const INVALID_REQUEST = "invalid_request_error";
 
 /** The body of an error in OpenAI's form. */
-export interface OpenAiErrorBody {
+interface OpenAiErrorBody {
   readonly error: {
     readonly message: string;
     readonly type: string;
@@ -213,7 +213,7 @@ function openAiType({ status }: RequestError): string {
 }
 
 /** The body of an error in Anthropic's form. */
-export interface AnthropicErrorBody {
+interface AnthropicErrorBody {
   readonly type: "error";
   readonly error: { readonly type: string; readonly message: string };
   readonly request_id: string | null;

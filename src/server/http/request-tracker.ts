@@ -1,6 +1,6 @@
 // The requests in flight: their number, the bytes of them that are still arriving, and the signal that cancels each.
 // Invariants: a request is cancelled as soon as its client disconnects; it counts until its handler has returned and
-// its response is sent or given up; when the server stops, new requests are refused and those in flight may finish.
+// its response is sent or abandoned; when the server stops, new requests are refused and those in flight may finish.
 
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -19,12 +19,12 @@ const ARRIVAL_MS = 1000;
 const SLOW_ARRIVAL_MS = 2000;
 
 /** Why a request is refused before all of it has arrived. */
-export type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
+type UnreceivedReason = "SERVER_STOPPING" | "SLOW_BODY";
 
 /** The reason of the signal of a request whose client disconnected. */
 export class ClientDisconnectedError extends Error {
   constructor() {
-    super("the client has gone");
+    super("the client disconnected");
     this.name = "ClientDisconnectedError";
   }
 }
@@ -238,7 +238,7 @@ function busyError(problem: string): RequestError {
 
 /** The error of requests that arrive while the server is shutting down. */
 export function stoppingError(): RequestError {
-  return new RequestError("[server] the server is shutting down and takes no new requests", {
+  return new RequestError("[server] the server is shutting down and accepts no new requests", {
     status: 503,
     code: "server_stopping",
     retryAfterMs: STOPPING_RETRY_AFTER_MS,

@@ -29,7 +29,7 @@ export class TimeShare {
   #isDriving = false;
   #restUntilMs = 0;
 
-  /** `isShared` tells whether other requests are in flight. */
+  /** `isShared` returns whether other requests are in flight. */
   constructor(isShared: () => boolean) {
     this.#isShared = isShared;
   }

@@ -13,7 +13,7 @@ const MAX_TEMPERATURE = 100;
 const MAX_PENALTY = 2;
 const MAX_BIAS = 100;
 const LARGEST_SEED = 2 ** 63;
-/** Bits of a seed that the sampler takes. */
+/** Bits of a seed that the sampler uses. */
 const SEED_BITS = 53;
 
 /** Accepted by every endpoint without effect: they are about accounts, billing, storage and caches. */
@@ -36,7 +36,7 @@ export const modelField = z
   .string()
   .min(1)
   .max(MAX_NAME_CHARACTERS)
-  .describe("Which model; may be left out where one is served");
+  .describe("The model's name; may be omitted if only one is served");
 /** A name or id of limited length. */
 export const name = z.string().min(1).max(MAX_NAME_CHARACTERS);
 /** Objects that are passed on unchanged: JSON schemas, template variables. */
@@ -155,7 +155,7 @@ export const tokenLimit = z
   .int()
   .min(NO_LIMIT)
   .refine((value) => value !== 0, "expected 1 or more, or -1 for no limit, found 0")
-  .describe("-1 is no limit but the context");
+  .describe("-1 means no limit except the context length");
 
 /** The first limit that is given, of several fields for the same limit; undefined means no limit. */
 export function maxTokensOf(...given: readonly (number | undefined)[]): number | undefined {

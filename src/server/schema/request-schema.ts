@@ -8,7 +8,7 @@ import { isPlainObject } from "../../plain-object.js";
 import { RequestError } from "../http/request-error.js";
 
 /** Why a field is refused. */
-export interface Refusal {
+interface Refusal {
   /** What the client can do instead. */
   readonly instead: string;
   /** Values that are accepted because they ask for the default. */
@@ -130,7 +130,7 @@ function furthest(issue: Issue): Problem {
 }
 
 /** A path as clients read it: `messages[0].role`. */
-export function fieldName(path: readonly PropertyKey[]): string {
+function fieldName(path: readonly PropertyKey[]): string {
   let name = "";
   for (const part of path) {
     if (typeof part === "number") name += `[${part}]`;

@@ -13,7 +13,7 @@ import { refuseField, RequestError } from "../http/request-error.js";
 type Schema = Readonly<Record<string, unknown>>;
 
 /** OpenAI's three types, with llama.cpp's place for the schema beside the type, and two types of our own. */
-export function responseFormat(limits: ServerLimits) {
+function responseFormat(limits: ServerLimits) {
   const text = z.string().min(1).max(limits.grammarCharacters);
   return z.discriminatedUnion("type", [
     z.object({ type: z.literal("text") }),
@@ -52,7 +52,7 @@ export function grammarFields(limits: ServerLimits) {
     regex: text.optional(),
     grammar: text.optional(),
     ebnf: text.optional().describe("As grammar"),
-    json_schema: schema.optional().describe("A schema, as response_format has it"),
+    json_schema: schema.optional().describe("A schema, as in response_format"),
     format: schema.optional().describe(`"json" or a schema, as response_format has it`),
     guided_json: schema.optional().describe("As json_schema"),
     guided_regex: text.optional().describe("As regex"),

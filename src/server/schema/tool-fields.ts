@@ -56,7 +56,7 @@ export function describeSkipped(
 }
 
 /** A tool choice that lists the callable tools. */
-export interface AllowedTools {
+interface AllowedTools {
   readonly mode: "auto" | "required";
   readonly names: readonly string[];
 }

@@ -1,4 +1,4 @@
-// A model that generates what a test's script says, one byte a token, and a pool of such models: the server's tests
+// A model that generates what a test's script says, one byte per token, and a pool of such models: the server's tests
 // need no engine. It counts running and past requests, and obeys signals as the engine does.
 
 import type { ChatTemplates } from "../../chat/template/chat-templates.js";
@@ -31,6 +31,7 @@ function tokenBytes(id: number, special = false): Uint8Array {
   return special ? Buffer.from(id === BOS ? "<s>" : "</s>") : new Uint8Array();
 }
 
+/** A tokenizer with one token per byte. */
 export const fakeTokenizer: Tokenizer = {
   vocabularySize: VOCABULARY_SIZE,
   longestTokenBytes: 4,
@@ -52,7 +53,7 @@ export const fakeTokenizer: Tokenizer = {
   createDecoder: () => new StreamDecoder(tokenBytes, false),
 };
 
-export interface FakeScript {
+interface FakeScript {
   /** The text of a choice for a prompt. */
   answer?: (prompt: string, choice: number, request: CompletionRequest) => string;
   /** Awaited before each delta; it may reject. */
@@ -62,6 +63,7 @@ export interface FakeScript {
   embed?: (tokens: Int32Array) => Float32Array | Promise<Float32Array>;
 }
 
+/** A scripted model that records its requests. */
 export class FakeModel implements ModelEngine {
   readonly tokenizer: Tokenizer = fakeTokenizer;
   readonly vocabularySize: number = VOCABULARY_SIZE;
@@ -256,6 +258,7 @@ const EMPTY_STATISTICS: EngineStatistics = {
   stepsMs: 500,
 };
 
+/** A pool of scripted models that are always loaded. */
 export class FakeModelPool implements ModelPool {
   /** Awaited before a model is leased. */
   loading: Promise<void> | undefined;

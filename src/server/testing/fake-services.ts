@@ -7,6 +7,7 @@ import type { TokenConstraint } from "../../engine/serving.js";
 import type { GrammarSpec } from "../../grammar/grammar-spec.js";
 import type { ChatRenderService, GrammarService } from "../../completion/services.js";
 
+/** Renders chats without a template and records them. */
 export class FakeChat implements ChatRenderService {
   readonly conversations: ChatConversation[] = [];
   /** As with a model that reasons. */
@@ -79,6 +80,7 @@ class FakeParser implements ChatParser {
   }
 }
 
+/** Makes constraints that allow everything, and counts those that are open. */
 export class FakeGrammar implements GrammarService {
   readonly specs: GrammarSpec[] = [];
   /** Number of constraints that have not been disposed. */

@@ -2,6 +2,7 @@
 
 import { connect, type Socket } from "node:net";
 
+/** A client that writes and reads raw bytes. */
 export class PlainClient implements Disposable {
   /** The text received so far. */
   text = "";

@@ -6,6 +6,7 @@ import { createServer, type Server } from "../server.js";
 import { FakeModel, FakeModelPool } from "./fake-model.js";
 import { FakeChat, FakeGrammar } from "./fake-services.js";
 
+/** A running server with the fakes behind it. */
 export interface TestServer extends AsyncDisposable {
   readonly server: Server;
   readonly url: string;
@@ -18,7 +19,7 @@ export interface TestServer extends AsyncDisposable {
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -33,6 +34,7 @@ async function answerOf(response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
 }
 
+/** Starts a server with a scripted model, listening on a free port. */
 export async function startServer(
   options: Partial<ServerOptions> = {},
   others: readonly FakeModel[] = [],

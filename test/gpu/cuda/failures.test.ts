@@ -112,7 +112,7 @@ describeEmulator("cuda with", () => {
       kind: "compile",
       call: "nvrtcCompileProgram",
       number: 5,
-      remedy: /does not seem to know sm_770: install a newer one/,
+      remedy: /does not seem to support sm_770: install a newer version/,
     });
     expect(leftOver(emulator)).toEqual({});
   });

@@ -207,7 +207,7 @@ describeEmulator("a HIP device", () => {
       sizeBytes: 40 * 2 ** 20,
     });
     expect(message).toMatch(
-      /^\[hip device 0\] hipMalloc returned 2 \(hipErrorOutOfMemory.*\) for 41943040 bytes \(\d+ of 67108864 bytes are free\); take a shorter context/,
+      /^\[hip device 0\] hipMalloc returned 2 \(hipErrorOutOfMemory.*\) for 41943040 bytes \(\d+ of 67108864 bytes are free\); use a shorter context/,
     );
     device.free(held);
     device.free(device.allocate(40 * 2 ** 20));

@@ -115,7 +115,7 @@ describeEmulator("hip with", () => {
       code: "GPU_COMPILE",
       kind: "compile",
       call: "hiprtcCompileProgram",
-      remedy: /may not know gfx9999: install a newer one/,
+      remedy: /may not support gfx9999: install a newer version/,
     });
     expect(error.details["architecture"]).toBe("gfx9999");
     expect(leftOver(emulator)).toEqual({});

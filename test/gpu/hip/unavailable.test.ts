@@ -92,7 +92,7 @@ describe.each([
       "int cuInit(unsigned f) { return 0; } int hipMalloc(void **p, unsigned long n) { return 0; }",
     );
     const { reason, remedy, expected } = unavailable(find());
-    expect(reason).toMatch(/old\.so is of the wrong version for this package: it has no (?:hip|cu)\w+, /);
+    expect(reason).toMatch(/old\.so is an unsupported version: it has no (?:hip|cu)\w+, /);
     expect(remedy).toMatch(/^install a newer version of the (?:HIP runtime|CUDA driver)$/);
     expect(expected).toBe(false);
   });
@@ -155,7 +155,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
   it("that does not start is not, and says what the library said", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("broken.so", cudaStart(803, 0));
     expect(unavailable(detectCuda())).toMatchObject({
-      reason: 'the CUDA driver does not start: cuInit returned 803 (CUDA_ERROR_TEST, "it is broken")',
+      reason: 'the CUDA driver failed to start: cuInit returned 803 (CUDA_ERROR_TEST, "it is broken")',
       expected: false,
     });
   });
@@ -163,7 +163,7 @@ describe.skipIf(!compiler)("a CUDA driver (needs cc)", () => {
   it("that is too old is not, and says from when on it would do", () => {
     process.env["ROCMFORGE_CUDA_LIBRARY"] = library("old.so", cudaStart(0, 1));
     expect(unavailable(detectCuda())).toMatchObject({
-      reason: expect.stringMatching(/knows CUDA 11\.2, and at least 11\.4 is needed/),
+      reason: expect.stringMatching(/supports CUDA 11\.2, and at least 11\.4 is needed/),
       expected: false,
     });
   });

@@ -122,7 +122,7 @@ describe.skipIf(noCompiler !== undefined)(
       async () => {
         await expect(hiprtc.compile(source.text, options("gfx9999"))).rejects.toMatchObject({
           code: "GPU_COMPILE",
-          details: { remedy: expect.stringMatching(/may not know gfx9999|does not seem to know gfx9999/) },
+          details: { remedy: expect.stringMatching(/may not support gfx9999|does not seem to support gfx9999/) },
         });
         const kernels = readCodeObject(await hiprtc.compile(source.text, options("gfx1030")));
         expect(kernels.map(({ name }) => name)).toEqual(source.kernelNames);

@@ -1,34 +1,35 @@
-// Which algorithm a BLAS library chose for which shape, so that neighbouring numbers of tokens share a choice and a
-// later process need not ask again. Kept as JSON in an entry of the kernel cache: shape → the algorithm's bytes in
-// hexadecimal. What comes from disk is not trusted: text that is not exactly of this form is ignored as a whole, and
-// the BLAS library checks every algorithm against the matmul it is used for.
+// The algorithms that a BLAS library chose for matmul shapes, so that neighbouring token counts share a choice and a
+// later process need not search again. Stored as JSON in an entry of the kernel cache: shape → the algorithm's bytes in
+// hexadecimal. Data from disk is not trusted: text that is not exactly of this form is ignored as a whole, and the BLAS
+// library checks every algorithm against the matmul it is used for.
 
 import { isPlainObject, parsedJson } from "../../../plain-object.js";
 
-/** Far more than a few models' shapes at all numbers of tokens. */
+/** Far more than the shapes of a few models at all token counts. */
 const MAX_CHOICES = 4096;
 const SHAPE = /^\d{1,10}(?: \d{1,10}){4}$/;
-/** Up to here every number of tokens has a choice of its own. */
+/** Up to here every token count has its own choice. */
 const MAX_EXACT_TOKENS = 128;
-/** From each number of tokens on: choices are made for multiples of this. */
+/** From each token count on, choices are made for multiples of `unit`. */
 const UNITS = [
   { above: 2048, unit: 512 },
   { above: 1024, unit: 256 },
   { above: MAX_EXACT_TOKENS, unit: 128 },
 ] as const;
 
-/** The number of tokens whose algorithm a matmul of `tokens` tokens uses. */
+/** The token count whose algorithm a matmul of `tokens` tokens uses. */
 export function choiceTokens(tokens: number, most = Number.POSITIVE_INFINITY): number {
   const unit = UNITS.find(({ above }) => tokens > above)?.unit ?? 1;
   return Math.min(most, Math.ceil(tokens / unit) * unit);
 }
 
+/** Algorithms by matmul shape, restored from disk and stored again if they have changed. */
 export class AlgorithmChoices {
   readonly #algorithmBytes: number;
   readonly #choices = new Map<string, Uint8Array>();
   #hasChanged = false;
 
-  /** `algorithmBytes`: the size of an algorithm in this library. */
+  /** `algorithmBytes` is the size of an algorithm in this library. */
   constructor(algorithmBytes: number) {
     this.#algorithmBytes = algorithmBytes;
   }
@@ -37,7 +38,7 @@ export class AlgorithmChoices {
     return this.#choices.size;
   }
 
-  /** By the shape's key. */
+  /** The algorithm for a shape's key, if one was chosen. */
   get(shape: string): Uint8Array | undefined {
     return this.#choices.get(shape);
   }
@@ -48,14 +49,14 @@ export class AlgorithmChoices {
     this.#hasChanged = true;
   }
 
-  /** Takes over what an earlier process kept; false if that is nothing that this could have written. */
+  /** Restores the choices of an earlier process; false if the bytes are not in this format. */
   restore(kept: Uint8Array): boolean {
     const entries = parseChoices(kept, this.#algorithmBytes);
     for (const [shape, algorithm] of entries ?? []) if (!this.#choices.has(shape)) this.#choices.set(shape, algorithm);
     return entries !== undefined;
   }
 
-  /** Everything, to be kept; undefined if there is nothing new since the last time. */
+  /** All choices in their stored form; undefined if nothing has changed since the last call. */
   changed(): Uint8Array | undefined {
     if (!this.#hasChanged) return undefined;
     this.#hasChanged = false;

@@ -1,6 +1,6 @@
-// The BLAS library on one device: matmuls of half rows with unpacked weights, f32 out. A shape's descriptors and chosen
-// algorithm are made once and kept, so that a matmul that was prepared allocates nothing and can be recorded into a
-// graph. All matmuls share one workspace: an object of this class belongs to one stream, and ends before its device.
+// The BLAS library on one device: matmuls of f16 rows with unpacked weights, f32 out. A shape's descriptors and
+// algorithm are created once and kept, so that a prepared matmul allocates nothing and can be captured into a graph.
+// All matmuls share one workspace: an instance belongs to one stream and is disposed before its device.
 
 import { Lifetime } from "../../../lifetime.js";
 import type { DeviceAddress, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
@@ -25,6 +25,7 @@ import {
   statusText,
 } from "./matmul-plan.js";
 
+/** One matmul with its operands on the device. */
 export interface BlasMatmul extends MatrixShape {
   /** f16 [rows][width]. */
   readonly weights: DeviceAddress;
@@ -35,45 +36,43 @@ export interface BlasMatmul extends MatrixShape {
   readonly stream: StreamHandle;
 }
 
+/** cuBLASLt or hipBLASLt on one device, for the matmuls of one stream. */
 export interface BlasLibrary extends Disposable {
-  /** The file that answers. */
+  /** The library's file. */
   readonly library: string;
-  /** What it has chosen so far; undefined if its choices are good for nothing but the shapes they were made for. */
+  /** Algorithms chosen so far; undefined if they apply only to the shapes they were chosen for. */
   readonly kept: KeptChoices | undefined;
-  /** False if the BLAS library has no way to compute a matmul of this shape. */
+  /** Prepares a shape; false if the BLAS library has no algorithm for it. */
   prepare(shape: MatrixShape): boolean;
-  /** Right after another call on the device, which makes that device the thread's current one. */
+  /** Queues a matmul. The device must be the thread's current one, as it is right after another call on it. */
   multiply(matmul: BlasMatmul): void;
 }
 
+/** Algorithms that a later process can use. */
 export interface KeptChoices {
   readonly choices: AlgorithmChoices;
-  /** Name, version and file: algorithms of another library mean nothing to this one. */
+  /** Name, version and file: algorithms are valid for this library only. */
   readonly identity: readonly unknown[];
 }
 
-export interface BlasLibraryOptions {
+interface BlasLibraryOptions {
   readonly workspaceBytes?: number;
-  /** Shapes that stay prepared; the one that was not used for longest goes first. */
+  /** Maximum number of prepared shapes; the least recently used is evicted. */
   readonly maxPlans?: number;
 }
 
-/** What NVIDIA advises for Hopper; older cards and AMD's do with less. */
+/** NVIDIA's recommendation for Hopper; older cards and AMD's need less. */
 const DEFAULT_WORKSPACE_BYTES = 32 * 2 ** 20;
 const DEFAULT_MAX_PLANS = 512;
 
-/**
- * Loads the BLAS library's file on another thread: it has hundreds of megabytes.
- * What is wrong with it is reported by `openBlasLibrary`.
- */
+/** Loads the BLAS library's file of hundreds of megabytes on another thread. `openBlasLibrary` reports failures. */
 export async function loadBlasLibrary({ kind }: Pick<GpuDevice, "kind">): Promise<void> {
   const forced = process.env[DIALECTS[kind].variable];
   await loadInBackground(forced !== undefined && forced !== "" ? [forced] : libraryNames(kind));
 }
 
 /**
- * Makes the BLAS library ready for a device, or says why there is none. Tries the next version where one does not
- * start.
+ * Opens the BLAS library for a device, or returns why there is none. If one version fails to start, the next is tried.
  */
 export function openBlasLibrary(device: GpuDevice, options: BlasLibraryOptions = {}): BlasLibrary | UnavailableDriver {
   const dialect = DIALECTS[device.kind];
@@ -101,7 +100,7 @@ export function openBlasLibrary(device: GpuDevice, options: BlasLibraryOptions =
   if (reasons.length === 0) {
     return {
       reason: `${dialect.what} is not installed`,
-      remedy: `install ${dialect.what} for faster prompts`,
+      remedy: `install ${dialect.what} for faster prefill`,
       expected: true,
     };
   }
@@ -120,7 +119,7 @@ function start(
 ): BlasLibrary | string {
   const bound = bindCalls<MatrixCalls>(library, dialect.prototypes);
   if ("lacking" in bound) return `${library.name} has no ${bound.lacking.join(", ")}`;
-  // Makes the device current: the BLAS library takes what it finds.
+  // Makes the device current, which is the one that the BLAS library uses.
   device.memory();
   const out = new Outputs(8);
   const status = bound.calls.create(out.address);
@@ -147,7 +146,7 @@ function start(
   return new LtLibrary({ ...parts, ...(shared === undefined ? {} : { shared }) });
 }
 
-/** Undefined if the BLAS library cannot tell whether an algorithm suits a matmul, or not which version it is. */
+/** Undefined if the BLAS library cannot check an algorithm against a matmul, or does not report its version. */
 function choiceParts(
   { what, choicePrototypes, choiceWorkspaceOffset }: MatrixDialect,
   library: NativeLibrary,

@@ -1,13 +1,13 @@
-// cuBLASLt's and hipBLASLt's functions, from `cublasLt.h` of CUDA 12 and `hipblaslt.h` of ROCm 6: C prototypes by this
-// project's names, the numbers of the few enumerators in use, and the names that the libraries go by. Both have the
-// same functions with the same arguments; pointers are all `void *` here, see native/ffi.ts.
+// The functions of cuBLASLt and hipBLASLt, from `cublasLt.h` of CUDA 12 and `hipblaslt.h` of ROCm 6: C prototypes under
+// this project's names, the values of the few enumerators in use, and the file names of the libraries. Both have the
+// same functions with the same parameters; all pointers are `void *` here, see drivers/shared/ffi.ts.
 
 import type { DriverKind } from "../drivers/shared/driver.js";
 import { namesIn, rocmFolders } from "../drivers/hip/rocm-folders.js";
 import type { NativeCall, Prototypes } from "../drivers/shared/ffi.js";
 import { foldersLike } from "../drivers/shared/library-folders.js";
 
-/** `out` is the address that a result is written to. */
+/** The matmul functions that cuBLASLt and hipBLASLt share; `out` is the address that a result is written to. */
 export interface MatrixCalls {
   readonly create: NativeCall<[out: bigint]>;
   readonly destroy: NativeCall<[handle: bigint]>;
@@ -55,10 +55,10 @@ export interface MatrixCalls {
   >;
 }
 
-/** What a library needs besides for a choice of its own to be used for another shape, or by a later process. */
+/** Further functions that are needed to use an algorithm for another shape or in a later process. */
 export interface ChoiceCalls {
   readonly version: NativeCall<[]>;
-  /** Whether an algorithm can compute a matmul; writes a choice with the workspace it needs. */
+  /** Whether an algorithm can compute a matmul; writes a choice with its workspace size. */
   readonly checkAlgorithm: NativeCall<
     [
       handle: bigint,
@@ -90,22 +90,23 @@ function prototypes(prefix: "cublasLt" | "hipblasLt"): Prototypes<MatrixCalls> {
   };
 }
 
+/** What differs between cuBLASLt and hipBLASLt: symbols, enumerators, struct layouts. */
 export interface MatrixDialect {
   /** Human-readable name. */
   readonly what: string;
   readonly variable: string;
   readonly prototypes: Prototypes<MatrixCalls>;
-  /** Absent if the BLAS library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
+  /** Absent if the library's C functions cannot check an algorithm: then each shape gets a fresh choice. */
   readonly choicePrototypes?: Prototypes<ChoiceCalls>;
   readonly computeF32: number;
-  /** Operation attribute that says whether the left matrix is transposed, and the two answers. */
+  /** Operation attribute for whether the left matrix is transposed. */
   readonly transposeLeft: number;
   readonly transposeRight: number;
   readonly transposed: number;
   readonly plain: number;
   /** Preference attribute. */
   readonly maxWorkspaceBytes: number;
-  /** Preference attributes that say how the addresses are aligned, where the BLAS library takes more for granted. */
+  /** Preference attributes for the alignment of addresses, if the library assumes a larger one by default. */
   readonly alignments: readonly number[];
   /** Size of one choice (`…MatmulHeuristicResult_t`): the algorithm, then the workspace it needs, then its status. */
   readonly choiceBytes: number;
@@ -115,8 +116,9 @@ export interface MatrixDialect {
   readonly allocationFailed: number;
 }
 
-/** The same numbers in both: CUDA_R_…, HIP_R_… */
+/** Type number of f32 in both libraries (CUDA_R_32F, HIP_R_32F). */
 export const TYPE_F32 = 0;
+/** Type number of f16 in both libraries (CUDA_R_16F, HIP_R_16F). */
 export const TYPE_F16 = 2;
 
 const CUBLASLT: MatrixDialect = {
@@ -181,9 +183,10 @@ const HIPBLASLT: MatrixDialect = {
   allocationFailed: 2,
 };
 
+/** The BLAS library of each driver. */
 export const DIALECTS: Readonly<Record<DriverKind, MatrixDialect>> = { cuda: CUBLASLT, hip: HIPBLASLT };
 
-/** Newest first; each driver's usual folders behind the system's. */
+/** File names of the driver's BLAS library, newest first; system folders come before the driver's usual ones. */
 export function libraryNames(kind: DriverKind): readonly string[] {
   return kind === "cuda"
     ? namesIn(["libcublasLt.so.13", "libcublasLt.so.12"], foldersLike("/usr/local", /^cuda(?:-[\d.]+)?$/, "lib64"))

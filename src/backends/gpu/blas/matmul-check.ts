@@ -1,6 +1,6 @@
-// Whether the BLAS library computes what it should: the first matmul of every shape is sampled by a kernel of our own
-// (kernels/rows/check.hip) right behind it, on the numbers of the very step that wants it, and the step's results are
-// held back until the samples have been judged. Shapes that were right are not looked at again.
+// Verifies the BLAS library: the first matmul of every shape is sampled by a kernel of our own (kernels/rows/check.hip)
+// right after it, on the data of the step that runs it, and the step's results are held back until the samples are
+// evaluated. Shapes that were right are not checked again.
 
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
@@ -13,7 +13,7 @@ import { type MatrixShape, shapeKey } from "./matmul-plan.js";
 const FOUND_BYTES = 8;
 /** kSampleTile of kernels/rows/check.hip. */
 const SAMPLE_TILE = 16;
-/** Shapes known to be right; prompts have many lengths. */
+/** Maximum number of verified shapes that are remembered; prompts have many lengths. */
 const MAX_SHAPES = 8192;
 
 interface CheckMemory {
@@ -22,10 +22,11 @@ interface CheckMemory {
   readonly pinned: PinnedMemory;
 }
 
+/** Samples the BLAS library's matmuls of a step and compares them with our own results. */
 export class MatmulCheck implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #right = new Set<string>();
-  /** Sampled in the step under way. */
+  /** Shapes sampled in the current step. */
   readonly #pending = new Map<string, MatrixShape>();
   #memory: CheckMemory | undefined;
 
@@ -33,7 +34,7 @@ export class MatmulCheck implements Disposable {
     this.#runtime = runtime;
   }
 
-  /** Before the first matmul of a step. */
+  /** Allocates memory and loads the kernel; call before the first matmul of a step. */
   async prepare(): Promise<void> {
     this.#pending.clear();
     if (this.#memory !== undefined) return;
@@ -42,7 +43,7 @@ export class MatmulCheck implements Disposable {
     this.#memory = { kernel, found, pinned: this.#runtime.device.allocateHost(FOUND_BYTES) };
   }
 
-  /** Right behind the matmul, while its inputs and its result are as it left them. */
+  /** Samples a matmul; call right after it, while its inputs and result are unchanged. */
   queue(matmul: BlasMatmul): void {
     const key = shapeKey(matmul);
     if (this.#memory === undefined || this.#right.has(key) || this.#pending.has(key)) return;
@@ -67,21 +68,21 @@ export class MatmulCheck implements Disposable {
     device.launch(kernel.handle, { grid, threads: kernel.threads, sharedBytes: 0, dependent: false }, block, stream);
   }
 
-  /** With the step's results. */
+  /** Queues the copy of the samples' result, together with the step's results. */
   queueFinding(stream: StreamHandle): void {
     if (this.#pending.size === 0 || this.#memory === undefined) return;
     const { found, pinned } = this.#memory;
     this.#runtime.device.copyToHost(pinned.address, found.address, FOUND_BYTES, stream);
   }
 
-  /** What was wrong with the BLAS library's matmuls in a step that has ended; undefined if nothing was. */
+  /** What was wrong with the BLAS library's matmuls in a finished step; undefined if nothing was. */
   finding(): string | undefined {
     if (this.#pending.size === 0 || this.#memory === undefined) return undefined;
     const { bytes } = this.#memory.pinned;
     const view = new DataView(bytes.buffer, bytes.byteOffset, FOUND_BYTES);
     const [judged, wrong] = [view.getUint32(0, true), view.getUint32(4, true)];
     const shapes = [...this.#pending.values()];
-    // A step of numbers that are not finite says nothing.
+    // A step without finite numbers proves nothing.
     if (judged > 0 && wrong === 0) this.#trust();
     this.#pending.clear();
     if (wrong === 0) return undefined;
@@ -89,7 +90,7 @@ export class MatmulCheck implements Disposable {
     return `${wrong} of ${judged} samples of its matmuls were wrong (among ${list})`;
   }
 
-  /** Nothing of a step that came to no end is judged. */
+  /** Discards the samples of a step that did not finish. */
   forget(): void {
     this.#pending.clear();
   }

@@ -1,6 +1,5 @@
-// What a BLAS library needs to know of a matmul before it can run it: descriptors and the algorithm it chose, one set
-// for each shape, kept in order of use. Column-major, as these libraries think: out (rows × tokens) = weightsᵀ ·
-// inputs.
+// What a BLAS library needs before it can run a matmul: descriptors and an algorithm, one set per shape, in an LRU
+// cache. Column-major, as these libraries expect: out (rows × tokens) = weightsᵀ · inputs.
 
 import { GpuError } from "../../../errors.js";
 import { LruCache } from "../../../lru.js";
@@ -10,21 +9,22 @@ import { addressOf, type BoundCalls, Outputs } from "../drivers/shared/ffi.js";
 import { type AlgorithmChoices, choiceTokens } from "./algorithm-choices.js";
 import { type ChoiceCalls, type MatrixCalls, type MatrixDialect, TYPE_F16, TYPE_F32 } from "./ffi.js";
 
-/** out[token][row] = Σ_k inputs[token][k] × weights[row][k]. */
+/** A matmul's sizes: out[token][row] = Σ_k inputs[token][k] × weights[row][k]. */
 export interface MatrixShape {
   readonly rows: number;
   readonly width: number;
   readonly tokens: number;
-  /** In elements, from one token to the next. */
+  /** Elements from one token to the next. */
   readonly inputStride: number;
   readonly outStride: number;
 }
 
+/** A shape as the key of a map. */
 export function shapeKey({ rows, width, tokens, inputStride, outStride }: MatrixShape): string {
   return `${rows} ${width} ${tokens} ${inputStride} ${outStride}`;
 }
 
-/** A library that has been started on a device. */
+/** A BLAS library that has been started on a device. */
 export interface MatrixParts {
   readonly device: GpuDevice;
   readonly dialect: MatrixDialect;
@@ -38,7 +38,7 @@ export interface MatrixParts {
   readonly shared?: AlgorithmParts;
 }
 
-/** Choices that shapes of nearly as many tokens share, and that a later process can take over. */
+/** Choices that shapes with similar token counts share, and that a later process can reuse. */
 export interface AlgorithmParts {
   readonly calls: ChoiceCalls;
   readonly choices: AlgorithmChoices;
@@ -53,13 +53,13 @@ interface Matmul {
   readonly out: bigint;
 }
 
-export interface MatrixPlan extends Matmul {
-  /** The chosen algorithm lies at its start. */
+interface MatrixPlan extends Matmul {
+  /** Starts with the chosen algorithm. */
   readonly choice: ArrayBuffer;
   readonly choiceAddress: bigint;
 }
 
-/** What every address that is multiplied is a multiple of, at the least. */
+/** Minimum alignment of every operand. */
 const ALIGNMENT_BYTES = 16;
 
 type Created = "createOperation" | "createLayout" | "createPreference";
@@ -69,10 +69,11 @@ const DESTROYERS = {
   createPreference: "destroyPreference",
 } as const satisfies Record<Created, keyof MatrixCalls>;
 
+/** Prepared matmuls of one BLAS library, the least recently used evicted first. */
 export class MatrixPlans {
   readonly #parts: MatrixParts;
   readonly #calls: MatrixCalls;
-  /** A plan is null if the library has no algorithm. */
+  /** A plan is null if the library has no algorithm for the shape. */
   readonly #plans: LruCache<string, MatrixPlan | null>;
   readonly #outputs = new Outputs(16);
 
@@ -126,8 +127,7 @@ export class MatrixPlans {
   }
 
   /**
-   * What was chosen for about as many tokens, by this process or an earlier one, where the BLAS library says that it
-   * will do.
+   * The algorithm chosen for a similar token count by this process or an earlier one, if the BLAS library accepts it.
    */
   #choiceFor(shape: MatrixShape, matmul: Matmul): ArrayBuffer | undefined {
     const { shared } = this.#parts;
@@ -154,7 +154,7 @@ export class MatrixPlans {
     }
   }
 
-  /** The algorithm as a choice for this matmul, or undefined if the BLAS library refuses it. */
+  /** The algorithm as a choice for this matmul; undefined if the BLAS library rejects it. */
   #checked(
     { calls }: AlgorithmParts,
     algorithm: Uint8Array,
@@ -177,7 +177,7 @@ export class MatrixPlans {
     return status === 0 && this.#isUsable(answer) ? choice : undefined;
   }
 
-  /** The BLAS library's own first choice, or undefined if it has none within the workspace. */
+  /** The BLAS library's first choice; undefined if it has none within the workspace. */
   #choose({ operation, weights, inputs, out }: Matmul): ArrayBuffer | undefined {
     const { dialect, handle, workspaceBytes } = this.#parts;
     const made: (() => void)[] = [];
@@ -227,7 +227,7 @@ export class MatrixPlans {
     this.#check("setOperation", this.#calls.setOperation(operation, attribute, this.#outputs.address, 4));
   }
 
-  /** Makes a descriptor and notes how to be rid of it. */
+  /** Creates a descriptor and records how to destroy it. */
   #describe(made: (() => void)[], name: Created, create: (out: bigint) => number): bigint {
     this.#check(name, create(this.#outputs.clear().address));
     const handle = this.#outputs.pointer();
@@ -246,22 +246,25 @@ export class MatrixPlans {
   }
 }
 
+/** A BLAS status as text: number and name. */
 export function statusText({ statusNames }: MatrixDialect, status: number): string {
   return `${status} (${statusNames[status] ?? "unknown"})`;
 }
 
-/** Errors that the BLAS library is to blame for: a step can be computed without it. */
+/** Errors caused by the BLAS library: the step can be computed without it. */
 const failures = new WeakSet<object>();
 
+/** Whether an error was caused by the BLAS library, so that the step can be repeated without it. */
 export function isBlasFailure(error: unknown): error is GpuError {
   return error instanceof GpuError && failures.has(error);
 }
 
-/** Without place and advice. */
+/** An error's reason without place and advice. */
 export function failureReason({ details }: GpuError): string {
   return String(details["reason"]);
 }
 
+/** Makes the `GpuError` for a failed call of the BLAS library. */
 export function failedBlasCall(
   parts: MatrixParts,
   call: keyof MatrixCalls,

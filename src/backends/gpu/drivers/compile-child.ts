@@ -1,5 +1,5 @@
-// The compiler process: loads the library that it is given, compiles one request after the other, ends with its parent.
-// It may crash while compiling; the parent reports that as the result.
+// The compiler process: loads the library named on its command line, compiles one request after another and exits with
+// its parent. It may crash while compiling; the parent reports the crash as the result of the request.
 // Started as `node compile-child.js hip|cuda LIBRARY`.
 
 import type { CompileAnswer, CompileQuestion } from "./shared/compile-message.js";

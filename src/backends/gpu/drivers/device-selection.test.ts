@@ -31,7 +31,7 @@ describe("chooseDevice", () => {
 
   it("says why", () => {
     expect(chooseDevice("hip", DEVICES.slice(0, 2), undefined).because).toBe(
-      "device 1 of 2, a card with memory of its own",
+      "device 1 of 2, a discrete card with its own memory",
     );
     expect(chooseDevice("hip", DEVICES.slice(1, 2), undefined).because).toBe("the only device");
     const twins = [device(0, "A", 8), device(1, "A", 8)];

@@ -1,16 +1,19 @@
-// Which of a driver's devices is used: the one that was asked for by number or by part of its name, else a card of its
-// own before a graphics unit that shares the host's memory, and of those the one with the most memory. Says which and
-// why.
+// Chooses a driver's device: the one requested by number or by part of its name, otherwise a discrete card before an
+// integrated GPU, and the one with the most memory among those. Reports the choice and its reason.
 
 import type { DriverKind, GpuProperties } from "./shared/driver.js";
 import { gpuError } from "./shared/gpu-error.js";
 
-export interface DeviceChoice {
+interface DeviceChoice {
   readonly properties: GpuProperties;
   /** Human-readable: `device 1 of 2, the one with the most memory`. */
   readonly because: string;
 }
 
+/**
+ * Chooses the device that `wanted` names by number or name, or the best one. Throws `GPU_DEVICE_NOT_FOUND` if none
+ * matches.
+ */
 export function chooseDevice(
   kind: DriverKind,
   devices: readonly GpuProperties[],
@@ -31,7 +34,7 @@ function chooseBest(devices: readonly GpuProperties[]): DeviceChoice {
   const place = `device ${best.index} of ${devices.length}`;
   if (second === undefined) return { properties: best, because: "the only device" };
   if (second.integrated && !best.integrated)
-    return { properties: best, because: `${place}, a card with memory of its own` };
+    return { properties: best, because: `${place}, a discrete card with its own memory` };
   if (second.totalBytes < best.totalBytes)
     return { properties: best, because: `${place}, the one with the most memory` };
   return { properties: best, because: `${place}, the first of those with the most memory` };
@@ -40,18 +43,18 @@ function chooseBest(devices: readonly GpuProperties[]): DeviceChoice {
 function byNumber(kind: DriverKind, devices: readonly GpuProperties[], wanted: number): DeviceChoice {
   const properties = devices.find(({ index }) => index === wanted);
   if (properties === undefined) throw notFound(kind, `there is no device ${wanted}`, devices);
-  return { properties, because: `device ${wanted}, as asked for` };
+  return { properties, because: `device ${wanted}, as requested` };
 }
 
 function byName(kind: DriverKind, devices: readonly GpuProperties[], wanted: string): DeviceChoice {
   const part = wanted.trim().toLowerCase();
   const found = part === "" ? [] : devices.filter(({ name }) => name.toLowerCase().includes(part));
-  // A whole name goes before longer ones that contain it.
+  // An exact name wins over longer names that contain it.
   const exact = found.filter(({ name }) => name.toLowerCase() === part);
   const [properties, ...others] = exact.length > 0 ? exact : found;
   if (properties === undefined) throw notFound(kind, `no device is called "${wanted}"`, devices);
   if (others.length > 0)
-    throw notFound(kind, `more than one device is called "${wanted}"`, devices, "`device` takes the number, too");
+    throw notFound(kind, `more than one device is called "${wanted}"`, devices, "`device` also accepts the number");
   return { properties, because: `device ${properties.index}, by its name` };
 }
 

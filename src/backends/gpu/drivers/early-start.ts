@@ -1,6 +1,6 @@
-// Starts drivers early. Starting one takes a quarter of a second and more, on a thread of Node's pool: it is begun
-// before anything else is loaded, so this file imports little. Code that looks for the driver afterwards finds it
-// running, or starts it again and reports what is wrong.
+// Starts drivers early. Starting one takes a quarter of a second or more on a thread of Node's pool, so it begins
+// before anything else is loaded; this file therefore imports little. Code that looks for the driver later finds it
+// running, or starts it again and reports the failure.
 
 import { type CudaCalls, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CUDA_OWN_CALLS } from "./cuda/ffi.js";
 import type { DriverKind } from "./shared/driver.js";
@@ -12,7 +12,7 @@ import { absentDriver } from "./shared/probe.js";
 interface Starter {
   readonly variable: string;
   readonly libraries: () => readonly string[];
-  /** The first call, which takes long; undefined if the library has no such function. */
+  /** Makes the first call, which takes long; undefined if the library has no such function. */
   start(library: NativeLibrary): Promise<unknown> | undefined;
 }
 
@@ -32,24 +32,24 @@ const STARTERS: Readonly<Record<DriverKind, Starter>> = {
       const bound = bindCalls<Pick<HipCalls, "deviceCount">>(library, { deviceCount: HIP_OWN_CALLS.deviceCount });
       if ("lacking" in bound) return undefined;
       const out = new Outputs(8);
-      // The memory lives until the call has written to it.
+      // Keeps the memory alive until the call has written to it.
       return inBackground(bound.calls.deviceCount, out.address).then(() => out.clear());
     },
   },
 };
 
-/** One start for each library, shared by all callers that wait for it. */
+/** One start per library, shared by all callers that wait for it. */
 const starts = new Map<string, Promise<void>>();
 const startTimesMs = new Map<DriverKind, number>();
 
-/** When the driver was first started, for benchmarks; undefined if it was not. */
+/** When the driver's start began, for benchmarks; undefined if it was not started early. */
 export function driverStartMs(kind: DriverKind): number | undefined {
   return startTimesMs.get(kind);
 }
 
 /**
- * Starts a driver; undefined if there is none to start. The promise never rejects: errors appear when the driver is
- * used.
+ * Starts a driver in the background; undefined if this machine has none. The promise never rejects: errors appear when
+ * the driver is used.
  */
 export function startDriverEarly(kind: DriverKind): Promise<void> | undefined {
   if (absentDriver(kind) !== undefined) return undefined;

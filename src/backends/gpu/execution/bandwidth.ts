@@ -1,16 +1,17 @@
-// Bytes per second at which the device reads its own memory: a plain kernel over a buffer that no cache holds, timed by
-// the device's own clock.
+// Bytes per second at which the device reads its own memory: a simple kernel over a buffer larger than any cache, timed
+// by the device's clock.
 
 import type { DeviceMemory } from "../memory/device-memory.js";
 import type { GpuDevice } from "../drivers/shared/driver.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 
 const ROUNDS = 8;
-/** Enough that every multiprocessor has several at work. */
+/** Enough to keep several blocks active on every multiprocessor. */
 const BLOCKS_PER_MULTIPROCESSOR = 32;
-/** What one block reads at a time: kernels/rows/bandwidth.hip. */
+/** Bytes that one block reads at a time: kernels/rows/bandwidth.hip. */
 const BLOCK_BYTES = 256 * 8 * 16;
 
+/** Measures how fast the device reads a buffer of `sizeBytes`, in bytes per second. */
 export async function measureReadBandwidth(
   device: GpuDevice,
   memory: DeviceMemory,

@@ -1,6 +1,6 @@
-// Where a program's weights lie, as its launches know it: each is asked for once, and a stream that uses it waits for
-// its arrival. Invariant: a weight that was evicted and loaded again lies elsewhere, and is noticed before the next
-// step.
+// Addresses of a program's weights, as its launches use them: each weight is requested once, and a stream that uses it
+// waits for its arrival. Invariant: a weight that was evicted and loaded again has a new address, which is noticed
+// before the next step.
 
 import { BackendError } from "../../../errors.js";
 import type { WeightId } from "../../../graph/operation.js";
@@ -10,6 +10,7 @@ import type { StreamHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { GpuTensor } from "../memory/tensor.js";
 
+/** The weights of one program with their device addresses. */
 export class BoundWeights {
   readonly #runtime: GpuRuntime;
   readonly #weights: readonly LazyTensor[];
@@ -21,13 +22,14 @@ export class BoundWeights {
     this.#weights = weights;
   }
 
-  /** Whether `bring` has nothing to do for these. */
+  /** Whether all of these are bound, so that `bring` would return undefined. */
   knows(weights: readonly WeightId[]): boolean {
     return weights.every((id) => this.#bound.has(id));
   }
 
   /**
-   * Makes sure that the stream waits for these and that their addresses are known; undefined when that is so already.
+   * Requests these weights, binds their addresses and makes the stream wait for them; undefined if that is already
+   * done.
    */
   bring(weights: readonly WeightId[], stream: StreamHandle): Promise<void> | undefined {
     const missing = weights.filter((id) => !this.#bound.has(id));
@@ -40,7 +42,7 @@ export class BoundWeights {
     return tensor;
   }
 
-  /** Whether one of them is not where it was. */
+  /** Whether one of the weights has a new address. */
   hasMoved(): boolean {
     const { departures } = this.#runtime;
     if (this.#departures === departures) return false;

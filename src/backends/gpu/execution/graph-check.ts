@@ -1,10 +1,10 @@
-// Whether a captured graph may be trusted: made-up steps are computed launch by launch, then by replays of the graph in
-// a row, each into a KV cache of its own, and everything that a step leaves is compared bit for bit: results, hidden
-// states, logits, keys and values. Kernels are deterministic, so any difference is the driver's. No sequence's cache is
-// touched.
+// Verifies a captured graph: synthetic steps are computed launch by launch, then by successive replays of the graph,
+// each into its own KV cache, and everything that a step writes is compared bit for bit: results, hidden states,
+// logits, keys and values. Kernels are deterministic, so any difference is the driver's. The caches of sequences are
+// not touched.
 //
-// Replays that read stale memory (ROCm/hip#3887, #3902) give right results for what they were captured with and show
-// only with other inputs, so every replay that is looked at has inputs that no launch before it had.
+// Replays that read stale memory (ROCm/hip#3887, #3902) are right for the inputs they were captured with and fail only
+// with others, so every replay that is compared has new inputs.
 
 import { GpuError } from "../../../errors.js";
 import type { KvCacheOptions } from "../../contract.js";
@@ -23,22 +23,22 @@ import { hostAt } from "./step-memory.js";
 import type { StepSession } from "./step-session.js";
 import { TRIAL_ROUNDS, TrialSteps } from "./trial-step.js";
 
-/** Rows that are tried at most: a graph goes wrong by its launches, not by rows, and more of them only take longer. */
+/** Maximum number of rows: errors of a graph depend on its launches, not on rows, and more rows only take longer. */
 const MOST_ROWS = 4;
-/** Of everything that a check takes for itself; larger steps are tried with fewer rows. */
+/** Maximum memory of a check; larger steps are tried with fewer rows. */
 const MAX_BYTES = 256 << 20;
-/** A share of what is free at most. */
+/** Maximum share of the free memory. */
 const AVAILABLE_SHARE = 1 / 2;
-/** What both caches hold before the first round: small numbers in every type. */
+/** Initial contents of both caches: small numbers in every type. */
 const CACHE_BYTE = 0x2b;
 const BLOCKS_PER_MULTIPROCESSOR = 8;
 const WORD_BYTES = 4;
 const ALIGNMENT_BYTES = 256;
 
-export interface GraphTrial {
+interface GraphTrial {
   /** The context whose step buffer the launches read. */
   readonly context: LoweringContext;
-  /** What was captured. */
+  /** The size that was captured. */
   readonly size: LaunchSize;
   readonly hasCache: boolean;
   /** Queues the step launch by launch. */
@@ -46,17 +46,17 @@ export interface GraphTrial {
   readonly replay: () => void;
 }
 
-/** `untried` where there is no memory for it, or no room in the step buffer. */
-export type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
+/** `untried` if there is no memory for the check, or no room in the step buffer. */
+type GraphVerdict = { readonly kind: "right" | "untried" } | { readonly kind: "wrong"; readonly reason: string };
 
-/** What a step leaves in scratch memory, and how many bytes of it. */
+/** A result of a step in scratch memory, with its size. */
 interface Result {
   readonly address: DeviceAddress;
   readonly sizeBytes: number;
 }
 
 interface Buffers {
-  /** Launches one by one write to the first, replays to the second. */
+  /** Individual launches write to the first, replays to the second. */
   readonly caches: readonly [DeviceBlock, DeviceBlock] | undefined;
   readonly cacheBytes: number;
   /** Results of all rounds. */
@@ -67,6 +67,7 @@ interface Buffers {
   readonly pinned: PinnedMemory;
 }
 
+/** Compares replays of one captured graph with the same launches one by one. */
 export class GraphCheck {
   readonly #runtime: GpuRuntime;
   readonly #session: StepSession;
@@ -80,7 +81,7 @@ export class GraphCheck {
     this.#steps = this.#affordable();
   }
 
-  /** Overwrites the device's copy of the step: the caller brings its own again. */
+  /** Runs the check. It overwrites the device's copy of the step: the caller uploads its own again. */
   async verdict(): Promise<GraphVerdict> {
     if (this.#stepBytes(this.#steps) > this.#session.memory.stepBytes) return { kind: "untried" };
     const kernel = (await this.#runtime.kernels.module(CHECK_FILE)).kernel("compare_words");
@@ -99,7 +100,7 @@ export class GraphCheck {
     }
   }
 
-  /** Whatever went wrong: what is queued must end before its memory is given back. */
+  /** Waits for queued work, which must end before its memory is freed, even after a failure. */
   async #settle(): Promise<void> {
     try {
       await this.#session.finished();
@@ -144,7 +145,7 @@ export class GraphCheck {
     };
   }
 
-  /** The step of a round, to where the launches look for it. */
+  /** Uploads the step of a round to where the launches read it. */
   #bring(round: number, { pinned, caches }: Buffers, which: 0 | 1): void {
     const { context } = this.#trial;
     const { blockTokens } = context.options.limits;
@@ -188,7 +189,7 @@ export class GraphCheck {
     const { outputs, scored } = this.#steps;
     const { memory } = this.#session;
     const addressOf = (place: ValuePlace["place"]): DeviceAddress => {
-      if (place.space === "weight") throw new TypeError("results lie in scratch memory");
+      if (place.space === "weight") throw new TypeError("results are in scratch memory");
       return memory.address(place);
     };
     const rows = (id: number, count: number): Result => {
@@ -204,8 +205,7 @@ export class GraphCheck {
   }
 
   /**
-   * As many rows as the graph has, but for very large ones; fewer where they would take too much memory or outgrow the
-   * step buffer.
+   * As many rows as the graph has, up to a maximum; fewer if they would take too much memory or exceed the step buffer.
    */
   #affordable(): TrialSteps {
     const { context, size } = this.#trial;
@@ -272,7 +272,7 @@ export class GraphCheck {
   }
 }
 
-/** With where each is kept among a round's results. */
+/** Visits each result with its offset among a round's stored results. */
 function eachResult(results: readonly Result[], visit: (result: Result, byteOffset: number) => void): void {
   let byteOffset = 0;
   for (const result of results) {
@@ -285,7 +285,7 @@ function alignedBytes(sizeBytes: number): number {
   return Math.ceil(sizeBytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
 }
 
-/** Of the hidden states and logits of one round, about. */
+/** Approximate size of the hidden states and logits of one round. */
 function rowBytes({ options }: LoweringContext, { outputs, scored }: TrialSteps): number {
   const { hidden, logits, values } = options.fused.program;
   return (outputs * values[hidden].width + (logits === undefined ? 0 : scored * values[logits].width)) * FLOAT_BYTES;

@@ -1,5 +1,5 @@
-// Captured graphs of a program, by what they were captured for. One is made when its key comes for the second time, the
-// least recently used goes when there are too many, and all go when an address changes that they have in them.
+// Captured graphs of a program, by the step size they were captured for. A graph is captured when its key occurs for
+// the second time, the least recently used is evicted, and all are dropped when an address changes that they contain.
 
 import { GpuError } from "../../../errors.js";
 import { LruCache } from "../../../lru.js";
@@ -8,17 +8,18 @@ import type { GpuRuntime } from "../memory/runtime.js";
 
 /** A warm-up captures 11 batch sizes at up to 11 depths, and there are others. */
 const MAX_GRAPHS = 192;
-/** Keys remembered for having come once. */
+/** Keys that have occurred once and are remembered. */
 const MAX_KEYS = 512;
 /**
- * Launches of one graph at most. HIP's graphs of some 200 kernel nodes and more were seen to read stale memory
- * (ROCm/hip#3887), so longer steps are cut into several graphs there.
+ * Maximum launches per graph. HIP's graphs of about 200 kernel nodes and more were seen to read stale memory
+ * (ROCm/hip#3887), so longer steps are divided into several graphs there.
  */
 export const MAX_GRAPH_LAUNCHES: Readonly<Record<DriverKind, number>> = { hip: 120, cuda: Number.POSITIVE_INFINITY };
 
-/** One step, captured: graphs that are launched one after the other. */
+/** One captured step: graphs that are launched one after another. */
 export type StepGraph = readonly GraphHandle[];
 
+/** An LRU cache of a program's captured graphs. */
 export class GraphStore implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #graphs = new LruCache<string, StepGraph>({
@@ -26,7 +27,7 @@ export class GraphStore implements Disposable {
     onRemove: (graph) => this.#destroy(graph),
   });
   readonly #seen = new Set<string>();
-  /** A driver that fails to record once is not asked again. */
+  /** A driver that fails to capture once is not tried again. */
   #refused = false;
 
   constructor(runtime: GpuRuntime) {
@@ -37,7 +38,7 @@ export class GraphStore implements Disposable {
     return this.#graphs.get(key);
   }
 
-  /** Whether it is time to capture this key; remembers that it came. */
+  /** Whether this key should be captured now; records its occurrence. */
   isDue(key: string): boolean {
     if (this.#refused) return false;
     if (this.#seen.has(key)) return true;
@@ -46,13 +47,13 @@ export class GraphStore implements Disposable {
     return false;
   }
 
-  /** This key is captured when it comes for the first time. */
+  /** Lets this key be captured at its first occurrence. */
   expect(key: string): void {
     this.#seen.add(key);
   }
 
   /**
-   * Records what each part queues on the stream, one graph for each; undefined if the driver cannot, and then nothing
+   * Captures what each part queues on the stream as one graph each; undefined if the driver cannot, and then nothing
    * was queued.
    */
   capture(key: string, stream: StreamHandle, parts: readonly (() => void)[]): StepGraph | undefined {
@@ -75,7 +76,7 @@ export class GraphStore implements Disposable {
     return graph;
   }
 
-  /** Forgets one, which is captured anew when its key has come twice again. */
+  /** Removes one graph; it is captured again after its key has occurred twice. */
   drop(key: string): void {
     this.#graphs.delete(key);
     this.#seen.delete(key);

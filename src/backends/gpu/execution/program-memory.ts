@@ -1,4 +1,4 @@
-// What a program's steps take of the device's memory, and whether a model fits before any of it is loaded.
+// Device memory that a program's steps need, and whether a model fits before any of it is loaded.
 
 import type { StepSize } from "../../../graph/memory-plan.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
@@ -10,14 +10,17 @@ import { batchClass } from "../lowering/matmul-selection.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { layoutOf } from "../memory/upload.js";
 
-/** Everything is set aside for the largest step; only what the BLAS library wants comes later. */
+/** Scratch memory of the largest step; only the BLAS library's memory is allocated later. */
 export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, blas: boolean): number {
   return (
     regions.sizeBytes + step.usedBytes(0, 0) + (blas && batchClass(tokens) === "huge" ? regions.blas.sizeBytes : 0)
   );
 }
 
-/** Told before anything is read, with what would do. A cache for `cacheTokens` positions is there already. */
+/**
+ * Throws before anything is read if the model does not fit, with settings that would. The KV cache for `cacheTokens`
+ * positions is already allocated.
+ */
 export function refuseUnfitProgram(
   runtime: GpuRuntime,
   context: LoweringContext,

@@ -1,5 +1,5 @@
-// A program's part in a warm-up: which steps there are, and everything about one that needs no step of its own. Kernels
-// are compiled and loaded beside running steps; the BLAS library's matmuls are tried between two of them.
+// A program's part in a warm-up: the list of steps, and all preparation that needs no step. Kernels are compiled and
+// loaded while steps run; the BLAS library's matmuls are rehearsed between two steps.
 
 import type { StepShape, WarmUpStep } from "../../contract.js";
 import type { KernelPrewarm } from "../kernels/prewarm.js";
@@ -13,9 +13,10 @@ import type { LaunchRunner } from "./step-plan.js";
 import type { StepPlans } from "./step-plans.js";
 import { warmUpSteps } from "./warm-up-steps.js";
 
-/** Runs `work` between two steps; resolves when what it queued is through, or has failed. */
+/** Runs `work` between two steps; resolves when what it queued has finished or failed. */
 type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<void>;
 
+/** Prepares kernels, BLAS algorithms and graphs for one size of step at a time. */
 export class ProgramWarmUp {
   readonly #context: LoweringContext;
   readonly #plans: StepPlans;
@@ -49,7 +50,7 @@ export class ProgramWarmUp {
     this.#plans.keepChoices();
   }
 
-  /** Under which a step of this size is replayed; undefined if it never is. */
+  /** The key under which a step of this size is replayed; undefined if it never is. */
   #graphKey(size: LaunchSize): string | undefined {
     const { limits } = this.#context.options;
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);

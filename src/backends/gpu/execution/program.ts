@@ -1,6 +1,6 @@
-// A compiled program on the device. A step is one copy in, one graph launch (or its launches one by one, the first
-// times and for prompts), one copy out and one event that a helper thread waits for. Steps of one program run one after
-// the other: they share its scratch memory, its step buffer and its stream.
+// A compiled program on the device. A step is one copy in, one graph launch (or individual launches, at first and for
+// prefill), one copy out and one event that a pool thread waits for. Steps of one program run one after another: they
+// share its scratch memory, its step buffer and its stream.
 
 import { BackendError } from "../../../errors.js";
 import type { StepSize } from "../../../graph/memory-plan.js";
@@ -36,22 +36,24 @@ import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
 
+/** Options of a GPU program. */
 export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
-  /** Kernels of sizes that have not come yet are made ready when the first step is through. */
+  /** Compile kernels for other step sizes once the first step has finished. */
   readonly prewarm: boolean;
 }
 
-/** A step whose numbers are on the device. */
+/** A step whose input is on the device. */
 interface BroughtStep {
   readonly size: LaunchSize;
   readonly context: LoweringContext;
   readonly hasCache: boolean;
-  /** Once more, after something else was in their place. */
+  /** Uploads the input again after something else has overwritten it. */
   bring(): void;
 }
 
 const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
 
+/** A program compiled for one device; computes one step at a time. */
 export class GpuProgram implements CompiledProgram {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
@@ -68,7 +70,7 @@ export class GpuProgram implements CompiledProgram {
   #session: StepSession | undefined;
   #hasRun = false;
 
-  /** `onFreed` is called when nothing of it is left on the device. */
+  /** `onFreed` is called when all of its device memory is freed. */
   constructor(
     runtime: GpuRuntime,
     context: LoweringContext,
@@ -114,7 +116,7 @@ export class GpuProgram implements CompiledProgram {
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
-    // Held from here on, also while the step waits for others: the cache may be disposed meanwhile.
+    // Leased from here on, even while the step waits for others: the cache may be disposed meanwhile.
     const lease = this.#lease(kvCache);
     try {
       if (lease?.turn !== undefined) await lease.turn;
@@ -139,7 +141,7 @@ export class GpuProgram implements CompiledProgram {
     else void this.#lock.whenIdle().then(() => this.#free());
   }
 
-  /** Resolves when nothing of it is left on the device. */
+  /** Resolves when all of its device memory is freed. */
   async ended(): Promise<void> {
     this[Symbol.dispose]();
     await this.#lock.whenIdle();
@@ -174,9 +176,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /**
-   * The same step again, which writes the same places of the cache: nothing of what the BLAS library computed is left.
-   */
+  /** Repeats the step without the BLAS library; it overwrites everything that the BLAS library computed. */
   #withoutLibrary(
     reason: string,
     step: StepInput,
@@ -187,7 +187,7 @@ export class GpuProgram implements CompiledProgram {
     return this.#step(step, lease, signal);
   }
 
-  /** Brings the step to the device and queues its launches; true if they are one graph. */
+  /** Uploads the step's input and queues its launches; true if they are one graph. */
   #queue(
     step: StepInput,
     session: StepSession,
@@ -212,7 +212,7 @@ export class GpuProgram implements CompiledProgram {
     );
   }
 
-  /** A graph where this size has one or is due for one, else launch by launch. */
+  /** Replays or captures a graph if this size has one or is due for one, otherwise launches one by one. */
   async #compute(
     { size, context, hasCache, bring }: BroughtStep,
     session: StepSession,
@@ -240,8 +240,8 @@ export class GpuProgram implements CompiledProgram {
   }
 
   /**
-   * As a step among others, once there was one: `work` queues something that uses the memory of steps. What fails,
-   * fails the step that needs it.
+   * Runs `work` between steps, after the first one: it queues something that uses the memory of steps. Errors are
+   * reported by the step that needs the result.
    */
   async #alone(work: (runner: LaunchRunner, memory: StepMemory) => void): Promise<void> {
     const turn = this.#lock.take();
@@ -258,7 +258,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /** A first step has shown that the program is used, and no more stands in the way of kernels for others. */
+  /** After the first step, kernels for other sizes may be compiled. */
   #afterFirst(): void {
     if (this.#hasRun) return;
     this.#hasRun = true;
@@ -311,7 +311,7 @@ export class GpuProgram implements CompiledProgram {
     return kvCache.lease();
   }
 
-  /** After a failure: what was queued has to end before its memory is used again. */
+  /** After a failure, waits for queued work before its memory is used again. */
   async #settle(): Promise<void> {
     try {
       await this.#session?.finished();

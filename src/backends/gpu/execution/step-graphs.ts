@@ -1,5 +1,5 @@
-// A program's captured graphs, tried out before they are used where the driver is not trusted. While one is not there,
-// and for good once one was wrong on this device, steps run launch by launch.
+// A program's captured graphs, verified before they are used if the driver is not trusted. Steps run launch by launch
+// until there is a graph, and permanently once a graph was wrong on this device.
 
 import { GpuError } from "../../../errors.js";
 import type { StreamHandle } from "../drivers/shared/driver.js";
@@ -14,52 +14,52 @@ import { isSameSize } from "../lowering/step-bucket.js";
 import type { StepPlan, LaunchRunner } from "./step-plan.js";
 import type { StepSession } from "./step-session.js";
 
-/** `off` runs every step launch by launch: for finding out whether a driver's graphs are at fault. */
+/** `off` runs every step launch by launch, to find out whether a driver's graphs are at fault. */
 export const GRAPHS_VARIABLE = "ROCMFORGE_GPU_GRAPHS";
-/** Steps of a key that run launch by launch after there was no memory to try its graph. */
+/** Steps of a key that run launch by launch after there was no memory to check its graph. */
 const UNTRIED_STEPS = 256;
 
+/** Whether steps are captured, and whether graphs are verified. */
 export interface StepGraphsOptions {
-  /** Off runs every step launch by launch. */
+  /** If false, every step runs launch by launch. */
   readonly graphs: boolean;
-  /**
-   * Whether what the driver makes (graphs, matmuls of its library) is compared with this package's own launches first.
-   */
+  /** Whether the driver's graphs and BLAS matmuls are first compared with this package's own launches. */
   readonly checks: boolean;
 }
 
-/** A step for which a graph would do. */
-export interface GraphRequest {
+/** A step that could be replayed from a graph. */
+interface GraphRequest {
   readonly key: string;
   readonly plan: StepPlan;
-  /** What is captured: the step's counts, rounded up. */
+  /** The captured size: the step's counts, rounded up. */
   readonly bucket: LaunchSize;
   readonly runner: LaunchRunner;
   readonly session: StepSession;
   readonly context: LoweringContext;
   readonly hasCache: boolean;
-  /** Brings the step to the device again, after others were tried in its place. */
+  /** Uploads the step's input again, after others were tried in its place. */
   restore(): void;
 }
 
+/** Replays steps as captured graphs, or tells the caller to launch them one by one. */
 export class StepGraphs implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #options: StepGraphsOptions;
   readonly #store: GraphStore;
-  /** By key, how many steps go by before its graph is tried again. */
+  /** By key, the number of steps before its graph is tried again. */
   readonly #untried = new Map<string, number>();
-  /** Of the last replayed step, which the next one most often is like. */
+  /** The last replayed step, which the next one usually resembles. */
   #replayed: { readonly size: LaunchSize; readonly graph: StepGraph } | undefined;
 
   constructor(runtime: GpuRuntime, options: StepGraphsOptions) {
     this.#runtime = runtime;
     this.#options = options;
     this.#store = new GraphStore(runtime);
-    // The check itself asks again and reports the failure.
+    // The check loads it again and reports the failure.
     if (this.#isUsed && options.checks) runtime.kernels.module(CHECK_FILE).catch(() => {});
   }
 
-  /** Replays the last graph where the step is of the same size; false if another one, or none, is right for it. */
+  /** Replays the last graph if the step has the same size; otherwise returns false. */
   repeat(size: LaunchSize, stream: StreamHandle): boolean {
     const last = this.#replayed;
     if (last === undefined || !isSameSize(last.size, size) || !this.#isUsed) return false;
@@ -67,7 +67,7 @@ export class StepGraphs implements Disposable {
     return true;
   }
 
-  /** Replays the graph of this step, or captures it where it is due; false if the step has to run launch by launch. */
+  /** Replays the graph of this step, or captures it if it is due; false if the step has to run launch by launch. */
   async replay(request: GraphRequest, size: LaunchSize): Promise<boolean> {
     if (!this.#isUsed) return false;
     const graph = this.#store.find(request.key) ?? (await this.#capture(request));
@@ -77,12 +77,12 @@ export class StepGraphs implements Disposable {
     return true;
   }
 
-  /** Steps of this key are going to come: its graph is captured with the first. */
+  /** Announces steps of this key: its graph is captured with the first. */
   expect(key: string): void {
     this.#store.expect(key);
   }
 
-  /** An address has changed. */
+  /** Drops all graphs, because an address has changed. */
   clear(): void {
     this.#replayed = undefined;
     this.#untried.clear();
@@ -109,7 +109,7 @@ export class StepGraphs implements Disposable {
     return (await this.#isRight(request, graph, parts)) ? graph : undefined;
   }
 
-  /** One that is wrong, or could not be tried, is not used. */
+  /** A graph that is wrong, or could not be checked, is not used. */
   async #isRight(
     { key, session, bucket, context, hasCache, runner, restore }: GraphRequest,
     graph: StepGraph,
@@ -140,7 +140,7 @@ export class StepGraphs implements Disposable {
     return isTrusted;
   }
 
-  /** Some drivers lose the device over a replay (ROCm/hip#3902): without graphs the next start may do. */
+  /** Some drivers lose the device during a replay (ROCm/hip#3902): without graphs the next start may succeed. */
   #explained(error: unknown): unknown {
     this.#runtime.noticed(error);
     if (!(error instanceof GpuError) || error.code !== "GPU_DEVICE_LOST") return error;

@@ -1,6 +1,6 @@
-// The memory that a program's steps run in, set aside at its first step and kept: scratch, constants, the step buffer
-// with its pinned double, and pinned memory for results. Addresses stay, but for the step buffer's when a step's block
-// tables or masks outgrow it.
+// The memory of a program's steps, allocated at its first step and kept: scratch, constants, the step buffer with its
+// pinned staging copy, and pinned memory for results. Addresses are fixed, except the step buffer's, which moves when
+// block tables or masks exceed it.
 
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
@@ -11,16 +11,17 @@ import { maxResultWords } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 
 /**
- * For block tables, bias lists and masks, until a step wants more: whole contexts and masks of this many sequences. A step
- * buffer that grows moves, and every captured graph is lost by it.
+ * Initial room for block tables, bias lists and masks: full contexts and masks of this many sequences. A step buffer
+ * that grows moves, which invalidates every captured graph.
  */
 const FIRST_TAIL_SEQUENCES = 64;
 const MIN_TAIL_BYTES = 64 << 10;
 const MAX_TAIL_BYTES = 8 << 20;
 const WORD_BYTES = 4;
-/** Whole rows that come back at a time: a few of the largest vocabularies. */
+/** Bytes of whole rows that are copied back at a time: a few rows of the largest vocabularies. */
 const ROWS_BYTES = 4 << 20;
 
+/** Device and pinned memory that the steps of one program share. */
 export class StepMemory implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
@@ -30,10 +31,11 @@ export class StepMemory implements Disposable {
   readonly #constants: DeviceBlock;
   #blas: DeviceBlock | undefined;
   #step: DeviceBlock;
+  /** Where the next step is packed; the copy of the last one has finished. */
   #staging: PinnedMemory;
   #stagingView: DataView;
   readonly results: PinnedMemory;
-  /** The same memory, as kernels fill it. */
+  /** The results' pinned memory as 32-bit words. */
   readonly resultWords: Int32Array;
   readonly rows: PinnedMemory;
 
@@ -66,12 +68,12 @@ export class StepMemory implements Disposable {
     return this.#stagingView;
   }
 
-  /** What the step buffer holds. */
+  /** Capacity of the step buffer. */
   get stepBytes(): number {
     return this.#step.sizeBytes;
   }
 
-  /** True when the step buffer had to move. */
+  /** Grows the step buffer if necessary; true if it moved. */
   makeRoom(stepBytes: number): boolean {
     if (stepBytes <= this.#step.sizeBytes && stepBytes <= this.#staging.bytes.byteLength) return false;
     const [oldStep, oldStaging] = [this.#step, this.#staging];
@@ -82,7 +84,7 @@ export class StepMemory implements Disposable {
     return true;
   }
 
-  /** Memory that only the BLAS library wants. */
+  /** Allocates the memory that only the BLAS library needs. */
   addBlas(): void {
     this.#blas ??= this.#allocate("memory for large matmuls", this.#context.regions.blas.sizeBytes);
   }
@@ -111,7 +113,7 @@ export class StepMemory implements Disposable {
       case "constants":
         return this.#constants;
       case "blas":
-        if (this.#blas === undefined) throw new TypeError("no memory was set aside for the BLAS library");
+        if (this.#blas === undefined) throw new TypeError("no memory was allocated for the BLAS library");
         return this.#blas;
       default:
         return space satisfies never;
@@ -123,7 +125,7 @@ export class StepMemory implements Disposable {
     const { device } = this.#runtime;
     const { constants, regions } = this.#context;
     if (constants.length > 0) {
-      // Results come here only after the stream is past this copy.
+      // Results are written here only after the stream has passed this copy.
       this.results.bytes.set(new Uint8Array(constants.buffer));
       device.copyToDevice(this.#constants.address, this.results.address, constants.byteLength, stream);
     }
@@ -168,7 +170,7 @@ function viewOf({ bytes }: PinnedMemory): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Further on in pinned memory. */
+/** An address inside pinned memory. */
 export function hostAt({ address }: PinnedMemory, byteOffset: number): HostAddress {
   return (address + BigInt(byteOffset)) as HostAddress;
 }

@@ -1,6 +1,6 @@
-// What a program does for steps of one class of sizes: its launches and BLAS matmuls in order, made ready bit by bit.
-// Kernels are loaded for the sizes that come; weights are bound when they have begun to arrive, so that the first
-// layers compute while later ones are still being read.
+// What a program does for steps of one size class: its launches and BLAS matmuls in order, prepared incrementally.
+// Kernels are loaded for the sizes that occur; weights are bound as they begin to arrive, so that the first layers
+// compute while later ones are still being read.
 
 import type { LaunchSize, MemoryPlace } from "../lowering/launch.js";
 import { isNeeded, Launch } from "../lowering/launch.js";
@@ -13,7 +13,7 @@ import type { DeviceAddress, StreamHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import type { WeightId } from "../../../graph/operation.js";
 
-/** A matmul of the BLAS library. */
+/** A matmul that the BLAS library computes. */
 class LibraryCall {
   readonly spec: BlasSpec;
 
@@ -47,19 +47,20 @@ class LibraryCall {
 
 type Item = Launch | LibraryCall;
 
-/** What running takes from the program. */
+/** What a plan needs from its program to run. */
 export interface LaunchRunner {
   readonly stream: StreamHandle;
   readonly blas: BlasLibrary | undefined;
   /** Checks of the BLAS library's matmuls; absent if they are not checked. */
   readonly check?: MatmulCheck | undefined;
   addressOf(place: MemoryPlace): bigint;
-  /** Whether that is so already, and `bring` would have nothing to do. */
+  /** Whether all of these weights are bound, so that `bring` would return undefined. */
   knows(weights: readonly WeightId[]): boolean;
-  /** Makes sure that the stream waits for these weights and that their addresses are known; undefined when it does. */
+  /** Binds these weights and makes the stream wait for them; undefined if that is already done. */
   bring(weights: readonly WeightId[]): Promise<void> | undefined;
 }
 
+/** The launches of one size class of steps, in order. */
 export class StepPlan {
   readonly #runtime: GpuRuntime;
   readonly #items: readonly Item[];
@@ -69,7 +70,7 @@ export class StepPlan {
     this.#items = items.map((item) => (isLaunch(item) ? new Launch(item) : new LibraryCall(item)));
   }
 
-  /** Modules of kernels that a step of this size takes and that are not loaded; each once. */
+  /** Modules that a step of this size needs and that are not loaded, without duplicates. */
   missing(size: LaunchSize): readonly ModuleRequest[] {
     const modules = new Map<string, ModuleRequest>();
     for (const item of this.#items) {
@@ -81,7 +82,7 @@ export class StepPlan {
     return [...modules.values()];
   }
 
-  /** Shapes of the matmuls that the BLAS library would be given. */
+  /** Shapes of the matmuls that the BLAS library would compute. */
   blasShapes(size: LaunchSize): readonly MatrixShape[] {
     return this.#items.flatMap((item) =>
       item instanceof LibraryCall && size[item.spec.tokens] > 0 ? [item.shape(size)] : [],
@@ -96,7 +97,7 @@ export class StepPlan {
     if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
   }
 
-  /** Binds what a step of this size launches, as far as its weights are known. After `load`. */
+  /** Binds the launches of a step of this size whose weights are known. Call after `load`. */
   bindKnown(size: LaunchSize, runner: LaunchRunner): void {
     for (const item of this.#items) {
       if (!(item instanceof Launch) || item.isBound || !isNeeded(item.spec, size) || !runner.knows(item.weights))
@@ -105,10 +106,10 @@ export class StepPlan {
     }
   }
 
-  /** Runs one library matmul of each shape, on whatever lies in its memory: nothing reads the results. */
+  /** Runs one BLAS matmul of each shape on whatever its memory contains; the results are not read. */
   rehearseBlas(size: LaunchSize, runner: LaunchRunner): void {
     const shapes = new Set<string>();
-    // Makes the device the thread's current one.
+    // Makes the device current on this thread.
     this.#runtime.device.memory();
     for (const item of this.#items) {
       if (
@@ -121,19 +122,19 @@ export class StepPlan {
       const key = shapeKey(item.shape(size));
       if (shapes.has(key)) continue;
       shapes.add(key);
-      // What is not there to be read says nothing about who computed it.
+      // Undefined inputs prove nothing about the library.
       item.run(runner.blas, size, { ...runner, check: undefined });
     }
   }
 
-  /** Whether a step of this size could be recorded: nothing is left to load, bind or wait for. */
+  /** Whether a step of this size can be captured: nothing is left to load, bind or wait for. */
   isReady(size: LaunchSize): boolean {
     return this.#items.every(
       (item) => !(item instanceof Launch) || !isNeeded(item.spec, size) || (item.isBound && item.isLoaded(size)),
     );
   }
 
-  /** Queues the whole step, waiting where weights are not there yet. After `load`. */
+  /** Queues the whole step, waiting for weights that have not arrived. Call after `load`. */
   async run(size: LaunchSize, runner: LaunchRunner, signal: AbortSignal | undefined): Promise<void> {
     let dependent = false;
     for (const item of this.#items) {
@@ -144,7 +145,7 @@ export class StepPlan {
         signal?.throwIfAborted();
         await coming;
         signal?.throwIfAborted();
-        // It reads its weights before it looks for the launch before it, so the stream has to be past their arrival.
+        // It reads its weights before it waits for its predecessor, so the stream has to be past their arrival.
         dependent = false;
       }
       dependent = this.#runItem(item, size, runner, dependent);
@@ -152,7 +153,8 @@ export class StepPlan {
   }
 
   /**
-   * The same in parts of about one length, none of more launches than that, each to be queued at once; `isReady` holds.
+   * The step in parts of similar length and at most `mostLaunches` launches, each queued by one call. Requires
+   * `isReady`.
    */
   parts(size: LaunchSize, mostLaunches: number, runner: LaunchRunner): readonly (() => void)[] {
     const needed = this.#items.filter((item) =>
@@ -167,12 +169,12 @@ export class StepPlan {
     });
   }
 
-  /** An address has changed. */
+  /** Forgets bound addresses, because one has changed. */
   unbind(): void {
     for (const item of this.#items) if (item instanceof Launch) item.unbind();
   }
 
-  /** Returns whether the next launch may start while this one drains: only after a kernel of ours, which lets it. */
+  /** Returns whether the next launch may start while this one drains: only after one of our own kernels. */
   #runItem(item: Item, size: LaunchSize, runner: LaunchRunner, dependent: boolean): boolean {
     const { device } = this.#runtime;
     if (item instanceof Launch) {
@@ -180,7 +182,7 @@ export class StepPlan {
       item.run(device, size, runner.stream, dependent);
       return true;
     }
-    if (runner.blas === undefined) throw new TypeError("a matmul was left to a BLAS library that is not open");
+    if (runner.blas === undefined) throw new TypeError("a matmul was assigned to a BLAS library that is not open");
     item.run(runner.blas, size, runner);
     return false;
   }

@@ -1,5 +1,5 @@
-// A program's plans, one for each class of step sizes and made when first wanted, with the BLAS library that large
-// matmuls go to. Kernels of sizes that have not come yet are made ready meanwhile, the likeliest first.
+// A program's plans, one per class of step sizes and created on demand, with the BLAS library for large matmuls.
+// Kernels for sizes that have not occurred yet are compiled meanwhile, the likeliest first.
 
 import { createHash } from "node:crypto";
 import { isUnavailableDriver } from "../drivers/shared/driver-library.js";
@@ -19,26 +19,28 @@ import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import type { StepMemory } from "./step-memory.js";
 import { StepPlan, type LaunchRunner } from "./step-plan.js";
 
+/** Whether the BLAS library is used, and whether it is verified. */
 export interface StepPlansOptions {
   readonly blas: boolean;
-  /** Whether the BLAS library's matmuls are compared with this package's own. */
+  /** Whether the BLAS library's matmuls are first compared with this package's own. */
   readonly checks: boolean;
 }
 
-export interface NamedPlan {
+interface NamedPlan {
   readonly name: string;
   readonly plan: StepPlan;
-  /** Whether the BLAS library has a part in it. */
+  /** Whether the BLAS library computes some of its matmuls. */
   readonly blas: boolean;
 }
 
-/** Numbers of tokens that need kernels of their own: batches of sequences, and prefill chunks. */
+/** Token counts with their own kernels: batches of sequences, and prefill chunks. */
 const PREWARM_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
-/** Raised when what is kept of the BLAS library's choices means something else. */
+/** Raised when the stored format of the BLAS library's choices changes. */
 const CHOICES_VERSION = "library choices 1";
 /** Larger batches than this are rare. */
 const MAX_PREWARM_SEQUENCES = 64;
 
+/** The plans of one program by step size, and its BLAS library. */
 export class StepPlans implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
@@ -46,6 +48,7 @@ export class StepPlans implements Disposable {
   readonly #plans = new Map<string, StepPlan>();
   /** Checks of the BLAS library's matmuls, if the driver's results are checked. */
   readonly check: MatmulCheck | undefined;
+  /** The BLAS library; undefined until a step has needed it. */
   #blas: BlasLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
   #disposed = false;
@@ -77,12 +80,12 @@ export class StepPlans implements Disposable {
    */
   opening(size: LaunchSize): Promise<void> | undefined {
     if (this.#blas !== undefined || !this.#classOf(size).blas) return undefined;
-    // One that failed for want of memory may be tried again.
+    // One that failed for lack of memory may be tried again.
     this.#opening ??= this.#openBlas().finally(() => (this.#opening = undefined));
     return this.#opening;
   }
 
-  /** The plan for a step of this size; after `opening`. */
+  /** The plan for a step of this size; call after `opening`. */
   planFor(size: LaunchSize, memory: StepMemory): NamedPlan {
     const wanted = this.#classOf(size);
     const { blas } = this;
@@ -93,23 +96,23 @@ export class StepPlans implements Disposable {
     return found;
   }
 
-  /** Under which name a step of this size has its plan; after `opening`. */
+  /** Name of the plan for a step of this size; call after `opening`. */
   nameFor(size: LaunchSize): string {
     return this.#plan(this.#classOf(size), size).name;
   }
 
-  /** Modules of kernels that a step of this size takes and that are not loaded; after `opening`. */
+  /** Modules that a step of this size needs and that are not loaded; call after `opening`. */
   missingFor(size: LaunchSize): readonly ModuleRequest[] {
     return this.#plan(this.#classOf(size), size).plan.missing(size);
   }
 
-  /** Has the BLAS library choose algorithms for steps of this size and load their kernels; after `opening`. */
+  /** Lets the BLAS library choose algorithms for steps of this size and load their kernels; call after `opening`. */
   rehearseBlas(size: LaunchSize, runner: LaunchRunner, memory: StepMemory): void {
     if (this.blas === undefined) return;
     this.planFor(size, memory).plan.rehearseBlas(size, runner);
   }
 
-  /** Keeps what the BLAS library has chosen since the last time; no step waits for the disk. */
+  /** Stores new choices of the BLAS library; no step waits for the disk. */
   keepChoices(): void {
     const kept = this.blas?.kept;
     const changed = kept?.choices.changed();
@@ -118,7 +121,8 @@ export class StepPlans implements Disposable {
   }
 
   /**
-   * Every program on the device computes without the BLAS library from here on. Nothing queued on it is still running.
+   * Every program on the device computes without the BLAS library from here on. None of its matmuls may still be
+   * running.
    */
   giveUpBlas(reason: string): void {
     this.#runtime.giveUp("blas", reason);
@@ -139,7 +143,7 @@ export class StepPlans implements Disposable {
     this.#prepare(promptSize(tokens));
   }
 
-  /** Compiles kernels of all other sizes, when there is time. */
+  /** Compiles kernels of all other sizes in the background. */
   prepareRest(prewarm: KernelPrewarm): void {
     for (const size of this.#prewarmSizes()) void prewarm.add(() => this.missingFor(size));
   }
@@ -164,9 +168,7 @@ export class StepPlans implements Disposable {
     }
   }
 
-  /**
-   * One token of each sequence, at depths of one split, two, four and so on: attention takes other ways as it grows.
-   */
+  /** One token per sequence, at depths of one split, two, four and so on: attention uses other kernels as it grows. */
   *#decodeSizes(sequences: number): IterableIterator<LaunchSize> {
     const most = splitsOf(this.#context.options.limits.contextTokens);
     for (let splits = 1; splits < 2 * most; splits *= 2) {
@@ -183,7 +185,7 @@ export class StepPlans implements Disposable {
 
   #prepare(size: LaunchSize): void {
     for (const { file, defines } of this.#plan(this.#classOf(size), size).plan.missing(size)) {
-      // The step itself asks again and reports the failure.
+      // The step loads it again and reports the failure.
       this.#runtime.kernels.module(file, defines).catch(() => {});
     }
   }
@@ -209,7 +211,7 @@ export class StepPlans implements Disposable {
     return { name, plan, blas: wanted.blas };
   }
 
-  /** Whether the BLAS library has an algorithm for every matmul; one that fails over the question is given up. */
+  /** Whether the BLAS library has an algorithm for every matmul; if the query itself fails, the library is disabled. */
   #canMultiply(plan: StepPlan, size: LaunchSize): boolean {
     const { blas } = this;
     if (blas === undefined) return false;

@@ -1,5 +1,5 @@
-// What comes back from a step: the packed results in one copy, and whole rows (hidden states, full logits) in as many
-// copies as pinned memory takes.
+// Results of a step: the packed results in one copy, and whole rows (hidden states, full logits) in as many copies as
+// pinned memory requires.
 
 import type { OutputRow } from "../../contract.js";
 import type { DeviceAddress, StreamHandle } from "../drivers/shared/driver.js";
@@ -9,6 +9,7 @@ import { type OutputPlan, unpackOutputs, type WholeRow } from "../lowering/outpu
 import type { GpuRuntime } from "../memory/runtime.js";
 import { hostAt, type StepMemory } from "./step-memory.js";
 
+/** Copies a step's results to the host and turns them into output rows. */
 export class StepResults {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
@@ -22,7 +23,7 @@ export class StepResults {
     this.#outputs = outputs;
   }
 
-  /** Queues the copies that can travel with the step itself. */
+  /** Queues the copies that belong to the step itself. */
   queue(stream: StreamHandle): void {
     const { resultWords } = this.#outputs;
     const { results } = this.#context.regions;
@@ -37,7 +38,7 @@ export class StepResults {
     if (this.#outputs.wholeRows.length > 0) this.#queueRows(0, stream);
   }
 
-  /** After the step has ended. `whenDone` waits for one more round of copies. */
+  /** Reads the results after the step has finished. `whenDone` waits for one more round of copies. */
   read(stream: StreamHandle, whenDone: () => Promise<void>): readonly OutputRow[] | Promise<readonly OutputRow[]> {
     return this.#outputs.wholeRows.length === 0 ? this.#unpack([]) : this.#readRows(stream, whenDone);
   }
@@ -48,7 +49,7 @@ export class StepResults {
     while (rows.length < wholeRows.length) {
       const arrived = this.#queuedRows(rows.length);
       const places = this.#rowPlaces(rows.length, arrived);
-      // With more to come the memory is used again; the last ones are read where they are.
+      // If more rows follow, the memory is reused; the last ones are not copied.
       const more = rows.length + arrived < wholeRows.length;
       for (const { byteOffset, width } of places)
         rows.push(more ? this.#rowAt(byteOffset, width).slice() : this.#rowAt(byteOffset, width));
@@ -75,7 +76,7 @@ export class StepResults {
     }
   }
 
-  /** How many rows from `first` on fit at a time. */
+  /** Number of rows from `first` on that fit into one copy. */
   #queuedRows(first: number): number {
     const { wholeRows } = this.#outputs;
     let [count, bytes] = [0, 0];
@@ -112,7 +113,7 @@ export class StepResults {
 
   #source(row: WholeRow): DeviceAddress {
     const { place, stride } = this.#matrixOf(row);
-    if (place.space === "weight") throw new TypeError("a value lies in scratch memory");
+    if (place.space === "weight") throw new TypeError("a value is in scratch memory");
     return (this.#memory.address(place) + BigInt(row.row * stride * FLOAT_BYTES)) as DeviceAddress;
   }
 }

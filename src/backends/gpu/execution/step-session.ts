@@ -1,5 +1,5 @@
-// What a program has on the device once its first step has begun: a stream, memory, and events that say when a step is
-// through. Short steps are waited for by a thread that does not sleep, because waking up would be a large part of them.
+// What a program holds on the device from its first step on: a stream, memory, and events for the end of a step. Short
+// steps are awaited by a thread that spins, because waking up would take a large part of their time.
 
 import { availableParallelism } from "node:os";
 import type { EventHandle, StreamHandle } from "../drivers/shared/driver.js";
@@ -7,11 +7,12 @@ import type { LoweringContext } from "../lowering/context.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { StepMemory } from "./step-memory.js";
 
-/** Fewer processor cores than this have something better to do than to look at an event. */
+/** On machines with fewer processor cores, threads do not spin. */
 const MIN_SPINNING_CORES = 4;
 /** How a thread waits for a replayed step. */
 const REPLAY_WAIT: "spin" | "block" = availableParallelism() < MIN_SPINNING_CORES ? "block" : "spin";
 
+/** Stream, memory and completion events of one program. */
 export class StepSession implements Disposable {
   readonly stream: StreamHandle;
   readonly memory: StepMemory;
@@ -33,7 +34,7 @@ export class StepSession implements Disposable {
     }
   }
 
-  /** When everything that is queued by now is through; `soon` where that is a matter of a millisecond or two. */
+  /** Resolves when everything queued so far has finished; `soon` if that takes only a millisecond or two. */
   async finished({ soon = false } = {}): Promise<void> {
     const { device } = this.#runtime;
     const event = soon ? this.#soon : this.#done;

@@ -1,40 +1,39 @@
-// Made-up steps for trying out a captured graph: as many rows as it was captured for where memory allows, deep in their
-// sequences, in blocks of a small KV cache of their own. Round after round each sequence grows, so that every round
-// brings other numbers and attends to what earlier rounds have stored. Pure data.
+// Synthetic steps for verifying a captured graph: as many rows as it was captured for if memory allows, deep in their
+// sequences, in blocks of a small KV cache of their own. Each sequence grows every round, so that every round has new
+// inputs and attends to what earlier rounds have stored. Pure data.
 
 import type { OutputRequest, StepInput } from "../../contract.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { SPLIT_POSITIONS } from "../memory/kv-layout.js";
 
-/**
- * How many steps are tried one after the other: the first may find what the capture left, later ones what steps leave.
- */
+/** Number of successive steps: the first may read what the capture left in memory, later ones what other steps left. */
 export const TRIAL_ROUNDS = 3;
 const TRIAL_CANDIDATES = 8;
 /** The block that all sequences read and none writes. */
 const SHARED_BLOCK = 0;
 
-export interface TrialLimits {
+interface TrialLimits {
   readonly vocabularySize: number;
   readonly contextTokens: number;
   readonly blockTokens: number;
 }
 
+/** Synthetic steps that fit a captured size. */
 export class TrialSteps {
   readonly sequences: number;
-  /** Of each sequence in each round. */
+  /** Tokens of each sequence in each round. */
   readonly run: number;
-  /** Blocks that the cache needs. */
+  /** Number of blocks of the KV cache. */
   readonly blocks: number;
   readonly #limits: TrialLimits;
   readonly #size: LaunchSize;
-  /** Where the first round starts, and one more than the last position of any. */
+  /** Position at which the first round starts. */
   readonly #first: number;
   readonly #end: number;
-  /** Blocks of one sequence that are written. */
+  /** Number of blocks that one sequence writes. */
   readonly #ownBlocks: number;
 
-  /** `rows` is how many tokens a step holds at most. */
+  /** `rows` is the maximum number of tokens of a step. */
   constructor(size: LaunchSize, rows: number, limits: TrialLimits) {
     const { contextTokens, blockTokens } = limits;
     this.#limits = limits;
@@ -53,7 +52,7 @@ export class TrialSteps {
     return this.sequences * this.run;
   }
 
-  /** Of all block tables. */
+  /** Number of entries of all block tables. */
   get tableEntries(): number {
     return this.sequences * (this.#firstBlock + this.#ownBlocks);
   }
@@ -66,7 +65,7 @@ export class TrialSteps {
     return Math.min(this.#size.scored, this.outputs);
   }
 
-  /** What one round computes. */
+  /** The step of one round. */
   step(round: number): StepInput {
     const { vocabularySize } = this.#limits;
     const start = this.#first + ((round * this.run) % (this.#end - this.#first - this.run + 1));
@@ -90,7 +89,7 @@ export class TrialSteps {
     );
   }
 
-  /** The last rows; the scored ones come first. */
+  /** Outputs are the last rows; the scored ones come first. */
   #output(index: number): OutputRequest {
     const row = this.tokens - this.outputs + index;
     const count = Math.min(TRIAL_CANDIDATES, this.#limits.vocabularySize);

@@ -1,6 +1,6 @@
-// The steps of a warm-up: between them they take every class of sizes that has launches, kernels, library plans or
-// graphs of its own (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients
-// come to them: a prompt, a few sequences, many, long prompts, long sequences.
+// The steps of a warm-up: together they cover every class of sizes with its own launches, kernels, BLAS algorithms or
+// graphs (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients need them:
+// a prompt, a few sequences, many, long prompts, long sequences.
 
 import type { WarmUpStep } from "../../contract.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
@@ -8,20 +8,20 @@ import { choiceTokens } from "../blas/algorithm-choices.js";
 import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
-export interface WarmUpStepOptions {
+interface WarmUpStepOptions {
   readonly maxTokens: number;
   readonly maxOutputs: number;
   readonly contextTokens: number;
-  /** Sequences that decode together at most. */
+  /** Maximum number of sequences that decode together. */
   readonly sequences: number;
-  /** Whether large matmuls may go to the BLAS library. */
+  /** Whether the BLAS library may compute large matmuls. */
   readonly blas: boolean;
 }
 
-/** Tokens of prompts by themselves: one for each kernel variant of each class. */
+/** Lengths of single prompts: one for each kernel variant of each class. */
 const PROMPTS = [16, 32, 64, 128, 2, 4, 8, MIN_BLAS_BATCH];
 
-/** Decoding sequences with a prompt beside them: total and outputs fall into every pair of classes that they can. */
+/** Decoding sequences together with a prompt: total and outputs cover every possible pair of classes. */
 const MIXED = [
   { decoding: 1, prompt: 16 },
   { decoding: 12, prompt: 16 },
@@ -39,10 +39,11 @@ const MIXED = [
 
 const RUN = { runs: true, deferred: false };
 
+/** The steps of a warm-up in the order in which they should run. */
 export function warmUpSteps(options: WarmUpStepOptions): readonly WarmUpStep[] {
   const counts = decodingCounts(options);
   const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
-  // A prompt is a sequence, too.
+  // The prompt is a sequence, too.
   const mixed = MIXED.map(({ decoding, prompt }) => ({
     decoding: Math.min(decoding, options.sequences - 1),
     prompt,
@@ -74,8 +75,8 @@ function decodingAt(longest: number, counts: readonly number[], deferred: boolea
 }
 
 /**
- * At depths of two splits, four and so on, up to the context: attention takes other ways there, and each has graphs of its
- * own. The kernels are what takes long; a graph is captured in about 5 ms.
+ * At depths of two splits, four and so on, up to the context length: attention uses other kernels there, and each depth
+ * has its own graphs. Compiling the kernels takes long; a graph is captured in about 5 ms.
  */
 function deeper({ contextTokens }: WarmUpStepOptions, counts: readonly number[]): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
@@ -85,7 +86,7 @@ function deeper({ contextTokens }: WarmUpStepOptions, counts: readonly number[])
   return steps;
 }
 
-/** The BLAS library's algorithms by numbers of tokens; what else a long prompt takes does not depend on its length. */
+/** Token counts with their own BLAS algorithms; nothing else about a long prompt depends on its length. */
 function blasShapes({ blas, maxTokens }: WarmUpStepOptions): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
   for (let tokens = MIN_BLAS_BATCH; blas && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {

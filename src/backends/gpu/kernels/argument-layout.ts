@@ -1,18 +1,19 @@
-// Where each member of a kernel's one argument lies, read out of the struct in its source: pointers and the few number
-// types that kernels may take, each at its natural alignment. And the writer that fills such a struct in place.
+// Offsets of the members of a kernel's argument, read from the struct in its source: pointers and the few number types
+// that kernels may take, each at its natural alignment. And the writer that fills such a struct in place.
 
 import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { ArgumentBlock } from "../drivers/shared/driver.js";
 
-/** A pointer is any `… *`; the rest are the types' own names. */
-export type FieldKind = "pointer" | "int" | "float" | "u32" | "u64";
+/** A pointer is any `… *`; the others are type names. */
+type FieldKind = "pointer" | "int" | "float" | "u32" | "u64";
 
-export interface ArgumentField {
+interface ArgumentField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly offset: number;
 }
 
+/** Members of a kernel's argument struct with their offsets. */
 export interface ArgumentLayout {
   /** The struct's name. */
   readonly name: string;
@@ -25,7 +26,7 @@ const STRUCT = /\bstruct\s+(\w*Arguments)\s*\{([^}]*)\}\s*;/g;
 const MEMBER =
   /^(?:(?<pointer>[\w\s]+?)\s*\*\s*(?:const\s+)?(?:__restrict__\s+)?|(?<number>int|float|u32|u64)\s+)(?<name>\w+)$/;
 
-/** Every `struct …Arguments` of a text without comments. */
+/** Finds every `struct …Arguments` in a source without comments. */
 export function parseArgumentLayouts(file: string, text: string): ReadonlyMap<string, ArgumentLayout> {
   const layouts = new Map<string, ArgumentLayout>();
   for (const [, name, body] of text.matchAll(STRUCT)) layouts.set(name, parseLayout(file, name, body));
@@ -71,9 +72,9 @@ function wrongStruct(file: string, name: string, what: string): Error {
 export type ArgumentValue = number | bigint;
 
 /** Writes one member. */
-export type FieldSetter = (value: ArgumentValue) => void;
+type FieldSetter = (value: ArgumentValue) => void;
 
-/** One kernel argument in place, written by the names that its struct gives. */
+/** One kernel argument in memory, written by the names of its struct's members. */
 export class KernelArguments {
   readonly block: ArgumentBlock;
   readonly #layout: ArgumentLayout;
@@ -88,7 +89,7 @@ export class KernelArguments {
     }
   }
 
-  /** All members at once: one that is missing or unknown is a fault of the caller, found when the program is built. */
+  /** Writes all members; a missing or unknown one is a programming error, found when the program is built. */
   set(values: Readonly<Record<string, ArgumentValue>>): this {
     const missing = this.#layout.fields.filter(({ name }) => values[name] === undefined).map(({ name }) => name);
     if (missing.length > 0) throw new TypeError(`${this.#layout.name}: no value for ${missing.join(", ")}`);
@@ -96,13 +97,13 @@ export class KernelArguments {
     return this;
   }
 
-  /** Some members, the others as they were. */
+  /** Writes some members; the others keep their values. */
   update(values: Readonly<Record<string, ArgumentValue>>): this {
     for (const [name, value] of Object.entries(values)) write(this.block.view, this.#field(name), value);
     return this;
   }
 
-  /** For a member that changes often: looked up once, written without a search. */
+  /** Returns a setter for a member that changes often, which saves the lookup. */
   setter(name: string): FieldSetter {
     const field = this.#field(name);
     const { view } = this.block;
@@ -136,7 +137,7 @@ function write(view: DataView, { name, kind, offset }: ArgumentField, value: Arg
   }
 }
 
-/** A number that does not fit would be cut without a word, and the kernel would read past its end. */
+/** A number that does not fit would be truncated silently, and the kernel would read out of bounds. */
 function wholeNumber(name: string, value: ArgumentValue, min: number, max: number): number {
   const number = Number(value);
   if (Number.isInteger(number) && number >= min && number <= max) return number;

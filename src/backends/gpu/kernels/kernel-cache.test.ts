@@ -85,7 +85,7 @@ describe("KernelCache", () => {
       process.off("warning", listen);
     }
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatch(/cannot be kept in .*ROCMFORGE_KERNEL_CACHE names another folder/);
+    expect(warnings[0]).toMatch(/cannot be stored in .*set ROCMFORGE_KERNEL_CACHE to another folder/);
   });
 
   it("keeps entries from other users", async () => {

@@ -1,7 +1,7 @@
 // Compiled kernels on disk, so that a second start compiles nothing. An entry is a file named by what it was made from:
 //   0 "RFKERN01" | 8 SHA-256 of the code, 32 bytes | 40 zeros | 64 the code
-// Written beside its place and renamed into it, so readers see all of it or nothing; one that does not match its
-// checksum is as good as absent. A folder that cannot be used costs time, never a failure.
+// Written to a temporary file and renamed, so readers see all of it or nothing; an entry that does not match its checksum
+// is ignored. A folder that cannot be used costs time, never a failure.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -13,23 +13,24 @@ const MAGIC = "RFKERN01";
 const HEADER_BYTES = 64;
 const CHECKSUM_OFFSET = 8;
 const CHECKSUM_BYTES = 32;
-/** Far above any kernel: what is larger is not one. */
+/** Far larger than any kernel. */
 const MAX_ENTRY_BYTES = 64 * 2 ** 20;
-/** A few hundred cards' worth of kernels. */
+/** Room for the kernels of a few hundred cards. */
 const MAX_FOLDER_BYTES = 256 * 2 ** 20;
-/** How far a full folder is emptied, so that the next entries need no search. */
+/** Share to which a full folder is trimmed, so that the next writes need no trimming. */
 const TRIMMED_SHARE = 0.75;
 const WRITES_BETWEEN_TRIMS = 64;
 const DAY_MS = 86_400_000;
-/** What a process that died in mid-write left is old by then. */
+/** Age from which a temporary file must belong to a process that died while writing it. */
 const LEFTOVER_MS = 3_600_000;
 const ENTRY = /^[0-9a-f]{64}\.kernel$/;
 const UNFINISHED = /^(?:[0-9a-f]{64}\.kernel|[\w-]+\.json)\.[0-9a-f]+\.tmp$/;
 
-export interface KernelCacheLimits {
+interface KernelCacheLimits {
   readonly maxFolderBytes?: number;
 }
 
+/** Compiled kernels on disk, trimmed by last use. */
 export class KernelCache {
   readonly folder: string;
   readonly #maxFolderBytes: number;
@@ -41,8 +42,8 @@ export class KernelCache {
   }
 
   /**
-   * The code kept under the key; undefined if there is none that is whole. Reads at once: a start reads some dozens
-   * of small files, and handing each to another thread takes several times as long.
+   * The code stored under a key; undefined if there is no intact entry. Reads synchronously: a start reads dozens of
+   * small files, and handing each to another thread takes several times as long.
    */
   async read(key: string): Promise<Uint8Array | undefined> {
     const path = this.#path(key);
@@ -50,7 +51,7 @@ export class KernelCache {
       const { size, mtimeMs } = statSync(path);
       if (size <= HEADER_BYTES || size > MAX_ENTRY_BYTES) return undefined;
       const code = checkedCode(readFileSync(path));
-      // The time tells what was used last when the folder gets full.
+      // The modification time records the last use, for trimming.
       if (code !== undefined && Date.now() - mtimeMs > DAY_MS)
         await utimes(path, new Date(), new Date()).catch(() => {});
       return code;
@@ -74,7 +75,7 @@ export class KernelCache {
     }
   }
 
-  /** Drops what was used longest ago until the folder is well within its limit. */
+  /** Deletes the least recently used entries until the folder is well within its limit. */
   async #trim(): Promise<void> {
     const entries: { readonly path: string; readonly sizeBytes: number; readonly usedMs: number }[] = [];
     for (const name of await readdir(this.folder)) {
@@ -122,7 +123,7 @@ function warnOnce(folder: string, error: unknown): void {
   warned.add(folder);
   const reason = error instanceof Error ? error.message : String(error);
   process.emitWarning(
-    `compiled kernels cannot be kept in ${folder} (${reason}), so every start compiles them anew; ${CACHE_VARIABLE} names another folder`,
+    `compiled kernels cannot be stored in ${folder} (${reason}), so every start compiles them again; set ${CACHE_VARIABLE} to another folder`,
     {
       type: "RocmForgeWarning",
       code: "ROCMFORGE_KERNEL_CACHE",

@@ -1,9 +1,9 @@
-// A kernel file as the compilers get it: one text with every `#include "room/x.h"` put in place, each header once
-// (paths are relative to kernels/, wherever the including file lies), and what the host has to know of it: the argument
-// structs with their offsets, and the kernels with struct and block size. All of it lies in a namespace, because hiprtc
-// from ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the kernels themselves have
-// C's linkage and are found by their plain names. The .hip file is the one truth: nothing about a kernel's arguments is
-// written down a second time.
+// A kernel file as the compilers get it: one text with every `#include "room/x.h"` inlined, each header once (paths are
+// relative to kernels/, wherever the including file is), and what the host has to know about it: the argument structs
+// with their offsets, and the kernels with struct and block size. All of it is inside a namespace, because hiprtc from
+// ROCm 6 on puts HIP's headers, with hundreds of global names, before every source; the kernels themselves have C
+// linkage and are found by their plain names. The .hip file is the only definition: nothing about a kernel's arguments
+// is written down twice.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -12,35 +12,42 @@ import { packageFile } from "../../../package-files.js";
 import { type ArgumentLayout, parseArgumentLayouts } from "./argument-layout.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
 
+/** The package's folder of kernel sources. */
 export const KERNEL_FOLDER = packageFile("kernels");
 
-/** Comes with the test double's compiler; no total compiler reaches the line that names it. */
+/** Provided by the emulator's compiler; real compilers never reach the line that includes it. */
 const GIVEN_BY_COMPILER = "emulated-device.h";
 const NAMESPACE = "rocmforge";
 const INCLUDE = /^[ \t]*#[ \t]*include[ \t]*"([^"]+)".*$/;
 const PRAGMA_ONCE = /^[ \t]*#[ \t]*pragma[ \t]+once\b.*$/;
-/** A name, in kernels/ itself or in one of its folders: nothing leaves the folder. */
+/** A name in kernels/ or in one of its folders: no path leaves the folder. */
 const FILE_NAME = /^(?:[a-z0-9][a-z0-9-]*\/)?[a-z0-9][a-z0-9-]*$/;
 const HEADER_NAME = /^(?:[a-z0-9][a-z0-9-]*\/)?[a-z0-9][a-z0-9-]*\.h$/;
 const KERNEL_ENDING = ".hip";
 const MAX_DEPTH = 16;
 
-export interface KernelDeclaration {
+interface KernelDeclaration {
   readonly name: string;
   readonly layout: ArgumentLayout;
-  /** The block size as the file gives it: a number, or a name that the file or the defines give a value. */
+  /** The block size as written: a number, or a name that the file or the defines give a value. */
   readonly threads: string;
 }
 
+/** Preprocessor defines of one compilation. */
 export type Defines = Readonly<Record<string, string | number>>;
 
+/** One kernel file with its headers inlined, and the layouts of its kernels' arguments. */
 export class KernelSource {
-  /** Path inside kernels/ without its ending: "matmul/gemv". */
+  /** Path inside kernels/ without its extension: "matmul/gemv". */
   readonly name: string;
   readonly text: string;
   readonly layouts: ReadonlyMap<string, ArgumentLayout>;
   readonly #declarations: ReadonlyMap<string, { readonly layout: string; readonly threads: string }>;
   readonly #bareText: string;
+  /**
+   * Hash of the text, computed once: many modules are compiled from one file, and hashing it for each takes longer than
+   * reading them.
+   */
   #digest: string | undefined;
 
   constructor(name: string, text: string) {
@@ -82,7 +89,7 @@ export class KernelSource {
     return layout;
   }
 
-  /** A whole number that the file knows by a name: a define, a constexpr int, or a total of such. */
+  /** The value of a named integer of the file: a define, a constexpr int, or a sum of such. */
   constant(expression: string, defines: Defines = {}): number {
     return this.#evaluate(expression, defines, 0);
   }
@@ -96,13 +103,13 @@ export class KernelSource {
   #value(word: string, defines: Defines, depth: number): number {
     if (/^\d+$/.test(word)) return Number(word);
     if (!/^\w+$/.test(word) || depth > MAX_DEPTH)
-      throw wrongSource(this.name, `has a constant that cannot be told from outside: ${word}`);
+      throw wrongSource(this.name, `has a constant that the host cannot evaluate: ${word}`);
     const given = defines[word];
     if (given !== undefined) return this.#evaluate(String(given), defines, depth + 1);
     const stated =
       new RegExp(String.raw`\bconstexpr\s+int\s+${word}\s*=\s*([^;]+);`).exec(this.#bareText) ??
       new RegExp(String.raw`^[ \t]*#[ \t]*define[ \t]+${word}[ \t]+(\S.*)$`, "m").exec(this.#bareText);
-    if (stated === null) throw wrongSource(this.name, `does not say what ${word} is`);
+    if (stated === null) throw wrongSource(this.name, `does not define ${word}`);
     return this.#evaluate(stated[1].trim(), defines, depth + 1);
   }
 }
@@ -117,7 +124,7 @@ export function kernelFiles(folder: string = KERNEL_FOLDER): readonly string[] {
     .toSorted();
 }
 
-/** Reads `kernels/<name>.hip` once; `name` is a path inside the folder without its ending, such as "matmul/gemv". */
+/** Reads `kernels/<name>.hip` once; `name` is a path inside the folder without its extension, such as "matmul/gemv". */
 export function loadKernelSource(name: string, folder: string = KERNEL_FOLDER): KernelSource {
   const path = join(folder, name + KERNEL_ENDING);
   const known = loaded.get(path);
@@ -137,8 +144,8 @@ function assemble(folder: string, fileName: string): string {
     if (!existsSync(path))
       throw wrongSource(
         fileName,
-        `needs ${path}, which is not there`,
-        "install the package anew: its kernels/ folder is not whole",
+        `needs ${path}, which is missing`,
+        "reinstall the package: its kernels/ folder is incomplete",
       );
     taken.add(file);
     lines.push(`#line 1 "${file}"`);
@@ -162,7 +169,7 @@ function assemble(folder: string, fileName: string): string {
   return `namespace ${NAMESPACE} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Comments become blanks: neither structs nor kernels are found in them. */
+/** Replaces comments by blanks, so that no struct or kernel is found in them. */
 function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, " ");
 }

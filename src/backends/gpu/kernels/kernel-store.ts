@@ -1,5 +1,5 @@
-// Kernels by file and defines, compiled once and loaded once. What was compiled before comes from disk; what was not is
-// compiled in parallel, each distinct one once however many ask for it. A failed one may be asked for again.
+// Kernels by file and defines, compiled once and loaded once. Cached code is read from disk; the rest is compiled in
+// parallel, each module once even if several callers request it. A module that failed may be requested again.
 
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -10,52 +10,56 @@ import type { GpuCompiler, GpuDevice, KernelHandle, ModuleHandle } from "../driv
 import { KernelCache } from "./kernel-cache.js";
 import { type Defines, type KernelSource, loadKernelSource } from "./kernel-source.js";
 
-/** Raised when the way sources are assembled or compiled changes without the sources changing. */
+/** Raised when the assembly or compilation of sources changes and the sources do not. */
 const KEY_VERSION = 2;
 const DEFINE_NAME = /^[A-Za-z_]\w*$/;
-/** What may stand on a compiler's command line without being taken for something else. */
+/** Values that a compiler's command line cannot misinterpret. */
 const DEFINE_VALUE = /^[\w.+-]*$/;
 
-export interface KernelProgress {
-  /** How many have been compiled, of all that were not on disk so far. */
+interface KernelProgress {
+  /** Number compiled so far, of all that were not on disk. */
   readonly compiled: number;
   readonly total: number;
-  /** The file that has just been started or finished. */
+  /** The file whose compilation has just started or finished. */
   readonly name: string;
 }
 
+/** Options of a kernel store. */
 export interface KernelStoreOptions {
   readonly cache?: KernelCache;
   readonly onProgress?: (progress: KernelProgress) => void;
-  /** Where the .hip files are, if not in the package. */
+  /** Folder of the .hip files; the package's own by default. */
   readonly sourceFolder?: string;
 }
 
-/** One file with one set of defines. */
+/** A kernel file with one set of defines. */
 export interface ModuleRequest {
   /** kernels/<file>.hip */
   readonly file: string;
   readonly defines: Defines;
 }
 
+/** A kernel that is ready to launch. */
 export interface LoadedKernel {
   readonly name: string;
   readonly handle: KernelHandle;
   readonly threads: number;
   readonly layout: ArgumentLayout;
-  /** A fresh argument of this kernel, all zeros. */
+  /** A new argument for this kernel, filled with zeros. */
   createArguments(): KernelArguments;
 }
 
-export interface LoadedModule {
+interface LoadedModule {
   readonly source: KernelSource;
   readonly defines: Defines;
   kernel(name: string): LoadedKernel;
 }
 
+/** The kernel modules of one device. */
 export class KernelStore implements Disposable {
   readonly #device: GpuDevice;
   readonly #compiler: GpuCompiler;
+  /** The cache on disk, also used for other results that are valid for a device. */
   readonly #cache: KernelCache;
   readonly #onProgress: (progress: KernelProgress) => void;
   readonly #sourceFolder: string | undefined;
@@ -77,7 +81,7 @@ export class KernelStore implements Disposable {
     this.#cache = cache;
     this.#onProgress = onProgress;
     this.#sourceFolder = sourceFolder;
-    // One for each module that is being compiled.
+    // One listener for each module that is being compiled.
     setMaxListeners(0, this.#ending.signal);
   }
 
@@ -86,7 +90,7 @@ export class KernelStore implements Disposable {
     return this.#cache;
   }
 
-  /** `kernels/<file>.hip` with these defines, ready to launch. */
+  /** Loads `kernels/<file>.hip` with these defines; resolves when it is ready to launch. */
   module(file: string, defines: Defines = {}): Promise<LoadedModule> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("kernel store"));
     const name = moduleName({ file, defines });
@@ -99,12 +103,12 @@ export class KernelStore implements Disposable {
     return module;
   }
 
-  /** When everything that was compiled so far is on disk. */
+  /** Resolves when everything compiled so far is on disk. */
   async written(): Promise<void> {
     await Promise.all(this.#writes);
   }
 
-  /** Ends what is being compiled, and waits for what is being loaded: the device must not go under it. */
+  /** Cancels compilations and waits for loads, which need the device. */
   async ended(): Promise<void> {
     const modules = [...this.#modules.values()];
     this[Symbol.dispose]();
@@ -150,7 +154,7 @@ export class KernelStore implements Disposable {
   }
 
   /**
-   * Keeps only code that the driver accepted. No caller waits for the disk, and `write` fails with a warning at most.
+   * Stores only code that the driver accepted. No caller waits for the disk, and a failed write is a warning at most.
    */
   #keep(key: string, code: Uint8Array): void {
     const write = this.#cache.write(key, code).finally(() => this.#writes.delete(write));
@@ -171,7 +175,7 @@ export class KernelStore implements Disposable {
     return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   }
 
-  /** What was kept may be whole and still not be for this driver any more: then it is compiled anew. */
+  /** Cached code may be intact and still not fit the driver any more: then it is compiled again. */
   async #tryLoad(code: Uint8Array): Promise<ModuleHandle | undefined> {
     try {
       return await this.#load(code);
@@ -222,7 +226,7 @@ export class KernelStore implements Disposable {
   }
 }
 
-/** The same for the same module. */
+/** The key of a module: equal for equal files and defines. */
 export function moduleName({ file, defines }: ModuleRequest): string {
   return `${file} ${definesText(defines)}`;
 }

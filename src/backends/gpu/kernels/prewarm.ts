@@ -1,10 +1,10 @@
-// Compiles kernels before a step needs them, a few at a time and only while nothing more urgent is under way:
-// otherwise a longer context or a larger batch would stop for as long as its kernels take to compile.
+// Compiles kernels before a step needs them, a few at a time and only while nothing more urgent is running: otherwise a
+// longer context or a larger batch would stall for as long as its kernels take to compile.
 
 import { availableParallelism } from "node:os";
 import type { KernelStore, ModuleRequest } from "./kernel-store.js";
 
-/** Modules compiled at a time: kernels that a step waits for must not find every processor taken. */
+/** Modules compiled at a time: kernels that a step waits for must not find every processor busy. */
 const MAX_AT_A_TIME = 2;
 /** Processors that a warm-up leaves to kernels that steps wait for. */
 const SPARE_PROCESSORS = 2;
@@ -15,6 +15,7 @@ interface Work {
   readonly done: () => void;
 }
 
+/** Compiles modules in the background, in order of request. */
 export class KernelPrewarm implements Disposable {
   readonly #store: KernelStore;
   readonly #work: Work[] = [];
@@ -30,8 +31,8 @@ export class KernelPrewarm implements Disposable {
   }
 
   /**
-   * `missing` returns the modules that are not loaded; it is called when they are next in the queue, because it takes time too.
-   * Resolves when they are there or have failed: the step that needs one asks again and reports the failure.
+   * Queues the modules that `missing` returns; it is called when its turn comes, because it takes time too. Resolves
+   * when they are loaded or have failed: the step that needs one loads it again and reports the failure.
    */
   add(missing: () => readonly ModuleRequest[]): Promise<void> {
     if (this.#ended) return Promise.resolve();
@@ -41,7 +42,7 @@ export class KernelPrewarm implements Disposable {
     });
   }
 
-  /** From here on all processors but two compile, because a server is not ready before. */
+  /** From here on all processors but two compile, because a server waits for it to become ready. */
   hurry(): void {
     this.#mostAtATime = Math.max(MAX_AT_A_TIME, availableParallelism() - SPARE_PROCESSORS);
   }

@@ -1,5 +1,5 @@
-// The stream that uploads travel on, and what happens when each has arrived. It is watched by one waiting thread
-// however many copies are under way: threads that wait for a device are threads that read no file.
+// The stream of uploads, and the callbacks for their arrival. One thread waits for all copies in flight: a thread that
+// waits for a device cannot read files.
 
 import type { EventHandle, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
 
@@ -8,10 +8,12 @@ interface Arrival {
   readonly done: () => void;
 }
 
+/** Queues uploads on one stream and reports their arrival. */
 export class CopyQueue implements Disposable {
   readonly #device: GpuDevice;
+  /** Created on first use: the device may still be opening. */
   #stream: StreamHandle | undefined;
-  /** In the order of the stream, which is the order in which they end. */
+  /** In the order of the stream, in which they complete. */
   #pending: Arrival[] = [];
   #isWatched = false;
   #disposed = false;
@@ -26,9 +28,7 @@ export class CopyQueue implements Disposable {
     return this.#stream;
   }
 
-  /**
-   * Marks this point of the stream with the event and calls back once the device is past it, or can no more get there.
-   */
+  /** Records the event at this point of the stream and calls `done` once the device has passed it, or never can. */
   mark(event: EventHandle, done: () => void): void {
     this.#device.record(event, this.stream);
     this.#pending.push({ event, done });
@@ -52,7 +52,7 @@ export class CopyQueue implements Disposable {
     if (this.#stream !== undefined) this.#device.destroyStream(this.#stream);
   }
 
-  /** Never rejects: a device that fails here fails the step that waits for the same copies. */
+  /** Never rejects: a device that fails here also fails the step that waits for the same copies. */
   async #watch(): Promise<void> {
     this.#isWatched = true;
     while (this.#pending.length > 0) {

@@ -1,13 +1,15 @@
-// Device memory in few large slabs: asking the driver costs up to a millisecond and some drivers stop the device for
-// it, so tensors, caches and scratch are parts of slabs. A block may be freed only if no work on the device uses it.
+// Device memory in a few large slabs: an allocation by the driver takes up to a millisecond, and some drivers stop the
+// device for it, so tensors, caches and scratch are parts of slabs. A block may be freed only if no work on the device
+// uses it.
 
 import { type DeviceAddress, type GpuDevice } from "../drivers/shared/driver.js";
 
-/** What 16-byte loads, matrix units and copies want of an address, with room to spare. */
+/** More than enough for 16-byte loads, matrix units and copies. */
 const ALIGNMENT_BYTES = 256;
 const FIRST_SLAB_BYTES = 16 << 20;
 const LARGEST_SLAB_BYTES = 256 << 20;
 
+/** An allocated range of device memory. */
 export interface DeviceBlock {
   readonly address: DeviceAddress;
   readonly sizeBytes: number;
@@ -21,21 +23,23 @@ interface Span {
 interface Slab {
   readonly address: DeviceAddress;
   readonly sizeBytes: number;
-  /** Unused parts by rising offset, no two of them neighbours. */
+  /** Unused parts by ascending offset, never adjacent. */
   readonly free: Span[];
 }
 
-export interface DeviceMemoryOptions {
-  /** Off gives every block memory of its own, so that a test double sees what runs past a block's end. */
+interface DeviceMemoryOptions {
+  /** If false, every block is its own allocation, so that the emulator detects accesses past its end. */
   readonly slabs: boolean;
 }
 
+/** Allocates blocks of device memory from slabs. */
 export class DeviceMemory implements Disposable {
   readonly #device: GpuDevice;
   readonly #usesSlabs: boolean;
   readonly #slabs: Slab[] = [];
   readonly #homes = new Map<DeviceBlock, Slab>();
   #nextSlabBytes = FIRST_SLAB_BYTES;
+  /** Bytes of all blocks in use. */
   #usedBytes = 0;
 
   constructor(device: GpuDevice, { slabs }: DeviceMemoryOptions) {
@@ -48,7 +52,7 @@ export class DeviceMemory implements Disposable {
     return this.#usedBytes;
   }
 
-  /** What the driver has left and what lies unused in slabs. */
+  /** The driver's free memory and the unused parts of slabs. */
   get availableBytes(): number {
     let unusedBytes = 0;
     for (const { free } of this.#slabs) for (const span of free) unusedBytes += span.sizeBytes;
@@ -75,14 +79,14 @@ export class DeviceMemory implements Disposable {
     if (isEmpty(slab) && (!this.#usesSlabs || slab.sizeBytes > FIRST_SLAB_BYTES)) this.#drop(slab);
   }
 
-  /** Everything, held or not. */
+  /** Frees everything, including blocks in use. */
   [Symbol.dispose](): void {
     for (const { address } of this.#slabs.splice(0)) this.#device.free(address);
     this.#homes.clear();
     this.#usedBytes = 0;
   }
 
-  /** If a whole slab is too much for the device, allocates just the size that is needed. */
+  /** Allocates only the needed size if the device has no room for a whole slab. */
   #addSlab(wantedBytes: number): Slab {
     const slabBytes = this.#usesSlabs ? Math.max(wantedBytes, this.#nextSlabBytes) : wantedBytes;
     let slab: Slab;
@@ -113,7 +117,7 @@ function isEmpty({ free, sizeBytes }: Slab): boolean {
   return free.length === 1 && free[0].sizeBytes === sizeBytes;
 }
 
-/** From the smallest part that is large enough; the caller knows that there is one. */
+/** Takes the smallest part that is large enough; the caller knows that there is one. */
 function cut({ address, free }: Slab, sizeBytes: number): DeviceBlock {
   let best = -1;
   for (const [index, span] of free.entries()) {
@@ -143,6 +147,7 @@ function mergeWithNext(free: Span[], index: number): void {
   free.splice(index + 1, 1);
 }
 
+/** Rounds up to a multiple of `unit`. */
 export function roundUp(value: number, unit: number): number {
   return Math.ceil(value / unit) * unit;
 }

@@ -1,6 +1,6 @@
-// Keys and values on the device, laid out as kernels/attention/kv-cache.h has them. A step that is under way holds a
-// cache that is disposed meanwhile: its memory is given back when the last holder has let go. Clearing and copying are
-// queued on a stream of the runtime's while no step is under way; steps wait for them on the device.
+// Keys and values on the device, laid out as in kernels/attention/kv-cache.h. A running step holds a cache that is
+// disposed meanwhile: its memory is freed when the last holder releases it. Clearing and copying are queued on a stream
+// of the runtime between steps; steps wait for them on the device.
 
 import { BackendError, GpuError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
@@ -11,14 +11,15 @@ import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
 import { kvLayout, kvPlanes, type StepCache, supportsGpuKvCache } from "./kv-layout.js";
 import type { GpuRuntime } from "./runtime.js";
 
-/** Holding on to a cache's memory; disposing lets go of it. */
+/** Keeps a cache's memory allocated until it is disposed. */
 export interface KvCacheHold extends StepCache, Disposable {
-  /** Until copies that were asked for earlier are queued; undefined if there are none. */
+  /** Resolves when earlier copy requests are queued; undefined if there are none. */
   readonly turn: Promise<void> | undefined;
   /** The event to wait for before the memory is used; undefined once it has passed. */
   readonly pending: EventHandle | undefined;
 }
 
+/** A paged KV cache in device memory. */
 export class GpuKvCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes: number;
@@ -26,7 +27,7 @@ export class GpuKvCache implements KvCache {
   readonly #block: DeviceBlock;
   readonly #order = new CacheOrder();
   readonly #lifetime = new Lifetime("the KV cache");
-  /** After the last clearing or copy. */
+  /** Recorded after the last clearing or copy. */
   readonly #written: EventHandle;
   #isWritten = false;
 
@@ -87,7 +88,7 @@ export class GpuKvCache implements KvCache {
       try {
         work();
       } finally {
-        // Whatever came of the others: what is queued must end before the memory is given back.
+        // Recorded even if a copy failed: queued work must finish before the memory is freed.
         device.record(this.#written, clearing);
       }
     } catch (error) {
@@ -127,7 +128,7 @@ export class GpuKvCache implements KvCache {
 
   #free(): void {
     this.runtime.release(() => {
-      // No step has used it since: only its own clearing and copies can be under way.
+      // No step has used it since: only its own clearing and copies can be running.
       if (this.pending !== undefined) this.runtime.device.synchronize();
       this.runtime.device.destroyEvent(this.#written);
       this.runtime.memory.free(this.#block);
@@ -135,7 +136,7 @@ export class GpuKvCache implements KvCache {
   }
 }
 
-/** Made anew for every step, so it is little. */
+/** Created for every step, so it is small. */
 class Hold implements KvCacheHold {
   readonly address: bigint;
   readonly turn: Promise<void> | undefined;

@@ -1,30 +1,30 @@
-// Sizes of the KV cache and of attention's launches: kernels/attention/kv-cache.h for the host, and what those kernels
-// cannot do. Layers follow one another; a layer is keys, key scales (q8_0), values, value scales, each plane rounded
-// up.
+// Sizes of the KV cache and of attention launches: the host's counterpart of kernels/attention/kv-cache.h, and what
+// those kernels do not support. Layers follow one another; a layer is keys, key scales (q8_0), values, value scales,
+// each plane rounded up.
 
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import type { KvShape } from "../../../graph/program.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 import { supportsUniformKvCache } from "../../host-memory.js";
 
-/** Positions that one block of split attention looks at: kSplitPositions of kernels/device/step.h. */
+/** Positions per thread block of split attention: kSplitPositions of kernels/device/step.h. */
 export const SPLIT_POSITIONS = 128;
-/** The most tokens in one tile of tiled attention: kTileTokens of kernels/attention/tiled.hip. */
+/** Maximum tokens per tile of tiled attention: kTileTokens of kernels/attention/tiled.hip. */
 export const TILE_TOKENS = 64;
 
 const PLANE_ALIGNMENT_BYTES = 256;
 const CHUNK_BYTES = 16;
 const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
-/** More columns of a head would not fit the registers of a block. */
+/** Wider heads would not fit the registers of a block. */
 const WIDEST_HEAD = 256;
-/** Query heads of one block, where nothing else is said: kBlockHeads of kernels/attention/rows.h. */
+/** Default number of query heads per block: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
 /** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
-/** Along y and z a grid has no more blocks than this. */
+/** Maximum number of blocks of a grid along y and z. */
 const MAX_GRID = 65535;
 
 const TYPES: Readonly<Record<KvCacheType, { readonly define: number; readonly columnBytes: number }>> = {
@@ -33,10 +33,10 @@ const TYPES: Readonly<Record<KvCacheType, { readonly define: number; readonly co
   q8_0: { define: 2, columnBytes: 1 },
 };
 
-export interface KvLayout {
+interface KvLayout {
   readonly layerBytes: number;
   readonly sizeBytes: number;
-  /** Where each plane begins in its layer. */
+  /** Offset of each plane in its layer. */
   readonly planes: {
     readonly keys: number;
     readonly keyScales: number;
@@ -45,6 +45,7 @@ export interface KvLayout {
   };
 }
 
+/** Sizes and offsets of a KV cache on the device. */
 export function kvLayout({
   type,
   layers,
@@ -63,7 +64,7 @@ export function kvLayout({
   return { layerBytes, sizeBytes: layerBytes * layers, planes: { keys: 0, keyScales, values, valueScales } };
 }
 
-/** Stretches of a block in a layer: where block 0 has each, and how far it is from there to the next block's. */
+/** The parts of a layer that belong to one block: their offsets for block 0, and the distance to the next block's. */
 export function kvPlanes(
   options: KvCacheOptions,
 ): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
@@ -79,7 +80,7 @@ export function kvPlanes(
   );
 }
 
-/** A head's columns in the cache: whole chunks of 16 bytes, whole scales. */
+/** A head's columns in the cache, padded to chunks of 16 bytes and whole scales. */
 function storedColumns(type: KvCacheType, width: number): number {
   const unit = type === "q8_0" ? SCALE_COLUMNS : CHUNK_BYTES / TYPES[type].columnBytes;
   return Math.ceil(width / unit) * unit;
@@ -93,7 +94,7 @@ function scaleBytes(type: KvCacheType, width: number): number {
   return type === "q8_0" ? (storedColumns(type, width) / SCALE_COLUMNS) * SCALE_BYTES : 0;
 }
 
-/** What every kernel that touches the cache is compiled with. */
+/** The defines of every kernel that accesses the cache. */
 export function kvDefines(
   { keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">,
   { type, blockTokens }: { readonly type: KvCacheType; readonly blockTokens: number },
@@ -101,6 +102,7 @@ export function kvDefines(
   return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
 }
 
+/** Whether the GPU kernels support a KV cache with these options, or why not. */
 export function supportsGpuKvCache(options: KvCacheOptions): Support {
   const { type, keyWidth, valueWidth, kvHeads, blocks, blockTokens } = options;
   const uniform = supportsUniformKvCache(options);
@@ -116,16 +118,19 @@ export function supportsGpuKvCache(options: KvCacheOptions): Support {
   return true;
 }
 
+/** Whether the attention kernels support this operation, or why not. */
 export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): Support {
   const widest = Math.max(keyWidth, valueWidth);
   if (widest > WIDEST_HEAD)
-    return { reason: `attention on the GPU takes heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
+    return { reason: `attention on the GPU supports heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
   if (heads % kvHeads !== 0)
     return { reason: `${heads} query heads cannot share ${kvHeads} key and value heads evenly` };
-  if (heads > MAX_GRID) return { reason: `attention on the GPU takes fewer heads than ${heads}` };
+  if (heads > MAX_GRID)
+    return { reason: `attention on the GPU supports at most ${MAX_GRID} heads, and there are ${heads}` };
   return true;
 }
 
+/** Whether the RoPE kernel supports this operation, or why not. */
 export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
   if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
   return {
@@ -136,15 +141,13 @@ export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support
 type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
 
 /** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
-export interface TiledShape {
+interface TiledShape {
   readonly defines: Readonly<Record<string, number>>;
   readonly blocksPerTile: number;
   readonly sharedBytes: number;
 }
 
-/**
- * Waves of a block (16 tokens each) and positions at a time; the first is what the kernel is compiled for by default.
- */
+/** Waves of a block (16 tokens each) and positions at a time; the first is the kernel's default. */
 const TILED_SHAPES = [
   { waves: 4, positions: 64 },
   { waves: 4, positions: 32 },
@@ -152,8 +155,8 @@ const TILED_SHAPES = [
 ] as const;
 
 /**
- * The best shape of tiled attention that fits the shared memory of a block. Undefined if prefill cannot take
- * attention/tiled.hip, which reads keys and values as f16; split attention serves any number of tokens then.
+ * The best shape of tiled attention that fits the shared memory of a block. Undefined if prefill cannot use
+ * attention/tiled.hip, which reads keys and values as f16; split attention then handles any number of tokens.
  */
 export function tiledShape(type: KvCacheType, widths: HeadWidths, sharedBytes: number): TiledShape | undefined {
   if (type === "f32") return undefined;
@@ -178,13 +181,14 @@ function tiledSharedBytes(
   return Math.max(inputBytes, tokens * valueWidth * 4) + waves * 512;
 }
 
-/** Splits of a sequence of `positions` positions. */
+/** Number of splits of a sequence of `positions` positions. */
 export function splitsOf(positions: number): number {
   return Math.ceil(positions / SPLIT_POSITIONS);
 }
 
 /**
- * The most splits that hold positions a token attends to, of a sequence with `splits`: a window may begin inside one.
+ * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: a window may begin inside
+ * a split.
  */
 export function visibleSplits({ window }: Pick<AttentionOperation, "window">, splits: number): number {
   if (window === undefined) return splits;
@@ -199,7 +203,7 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Most query heads of a thread block of attention/decode.hip without spilling registers beside the rows of a split. */
+/** Maximum query heads per thread block of attention/decode.hip that do not spill registers. */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
@@ -208,7 +212,7 @@ export function decodeBlockHeads(
   return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4);
 }
 
-/** Floats that split attention leaves to the combining kernel: weighted values, and two for each head and split. */
+/** Floats that split attention passes to the combining kernel: weighted values, and two for each head and split. */
 export function partialFloats(
   tokens: number,
   splits: number,
@@ -218,12 +222,15 @@ export function partialFloats(
   return { values: parts * valueWidth, weights: parts * 2 };
 }
 
-/** Stretches as attention/rope.hip takes them: for each pair the nearest f32, and what is left of it. */
+/**
+ * RoPE's frequency divisors in the form that attention/rope.hip reads: for each pair the nearest f32, and the
+ * remainder.
+ */
 export function packStretches(stretches: readonly number[]): Float32Array {
   return Float32Array.from(stretches.flatMap((stretch) => [stretch, stretch - Math.fround(stretch)]));
 }
 
-/** Of a cache, what kernels need to find their way in it; zeros where there is none. */
+/** Where kernels find a KV cache; zeros if there is none. */
 export interface StepCache {
   readonly address: bigint;
   readonly blocks: number;

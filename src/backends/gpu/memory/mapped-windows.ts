@@ -1,6 +1,6 @@
-// Pages of mapped files that the device copies from where they are. Registering takes as long as copying, so it happens
-// in windows, a few ahead of the copies. They are not needed after a model is loaded and are released a while later,
-// one by one, because that takes time and threads too, or at once when the first tensor goes.
+// Pages of mapped files that the device copies from directly. Registering pages takes as long as copying them, so it
+// happens in windows, a few ahead of the copies. Windows are not needed after a model is loaded and are released a
+// while later, one by one because that takes time and threads too, or at once when the first tensor is freed.
 
 import type { MappedLocation } from "../../contract.js";
 import { roundUp } from "./device-memory.js";
@@ -9,29 +9,30 @@ import type { GpuDevice, HostAddress } from "../drivers/shared/driver.js";
 type Mapping = MappedLocation["mapping"];
 
 const PAGE_BYTES = 4096;
-/** Long enough that its fixed cost is small, short enough that the first copy starts within two milliseconds. */
+/** Large enough that the fixed cost is small, small enough that the first copy starts within two milliseconds. */
 const WINDOW_BYTES = 64 << 20;
 
-/** So many that copies have pages to go on with while this thread is at something else for some milliseconds. */
+/** Enough for copies to continue while this thread is busy for some milliseconds. */
 const PREFETCHED_WINDOWS = 3;
 
-/** Long enough for the first tokens to be out. */
+/** Long enough for the first tokens to be generated. */
 const LINGER_MS = 1000;
 
 interface Window {
   readonly address: HostAddress;
-  /** False if the driver refused, and the bytes go another way. */
+  /** False if the driver refused: the bytes are then read into pinned memory. */
   readonly registered: Promise<boolean>;
 }
 
-/** One part of a tensor that lies within one window. */
+/** The part of a tensor that is within one window. */
 export interface WindowPart {
   readonly address: HostAddress;
-  /** Counted from the tensor's first byte. */
+  /** Offset from the tensor's first byte. */
   readonly byteOffset: number;
   readonly sizeBytes: number;
 }
 
+/** Registers windows of mapped files with the device ahead of copies, and releases them later. */
 export class MappedWindows {
   readonly #device: GpuDevice;
   readonly #windows = new Map<Mapping, Map<number, Window>>();
@@ -43,7 +44,7 @@ export class MappedWindows {
     this.#device = device;
   }
 
-  /** Copies from these parts are under way until `leave` is called as often. */
+  /** Marks copies from these windows as running until `leave` is called as often. */
   enter(): void {
     this.#users++;
     clearTimeout(this.#timer);
@@ -56,7 +57,7 @@ export class MappedWindows {
     this.#timer.unref();
   }
 
-  /** Unless copies are under way. */
+  /** Releases the windows, unless copies are running. */
   letGo(): void {
     if (this.#users > 0) return;
     clearTimeout(this.#timer);
@@ -65,18 +66,20 @@ export class MappedWindows {
     this.#windows.clear();
   }
 
-  /** Releases windows that no copy uses, and waits for it: the device must not be closed before. */
+  /** Releases windows that no copy uses, and waits for that: the device must not be closed earlier. */
   async ended(): Promise<void> {
     this.letGo();
     await this.#lastLetGo;
   }
 
-  /** Begins to make the first pages from here on known. */
+  /** Starts to register the first pages from this location on. */
   open({ mapping, byteOffset }: MappedLocation): void {
     this.#open(mapping, Math.floor(byteOffset / WINDOW_BYTES));
   }
 
-  /** The parts of a range in order, each as soon as the device knows its pages; undefined for one that it refused. */
+  /**
+   * The parts of a range in order, each as soon as its pages are registered; undefined for one that the driver refused.
+   */
   async *parts(
     { mapping, byteOffset }: MappedLocation,
     sizeBytes: number,
@@ -93,7 +96,7 @@ export class MappedWindows {
     }
   }
 
-  /** Those after it, too. */
+  /** Also opens the windows after it. */
   #open(mapping: Mapping, index: number): Window {
     const window = this.#window(mapping, index);
     for (let next = index + 1; next <= index + PREFETCHED_WINDOWS && next * WINDOW_BYTES < mapping.sizeBytes; next++)
@@ -122,7 +125,7 @@ export class MappedWindows {
     try {
       if (await registered) await this.#device.unregisterHost(address);
     } catch {
-      // A window that is released already, or that the driver does not release, does no harm.
+      // A window that was already released, or that the driver does not release, is harmless.
     }
   }
 }

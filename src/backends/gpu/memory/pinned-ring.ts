@@ -1,18 +1,19 @@
-// A ring of pinned host memory chunks that uploads share: files are read into one while the device copies from
-// another. Pinning is slow (half a second a gigabyte), so chunks are made when first needed and kept.
+// A ring of pinned host memory chunks that uploads share: files are read into one while the device copies from another.
+// Pinning is slow (half a second per gigabyte), so chunks are allocated on demand and kept.
 
 import type { CopyQueue } from "./copy-queue.js";
 import type { EventHandle, GpuDevice, PinnedMemory } from "../drivers/shared/driver.js";
 import { PINNED_CHUNK_BYTES } from "./runtime.js";
 
-/** As many as the reads that Node keeps in flight. */
+/** As many as Node's concurrent reads. */
 const SLOTS = 4;
 
-export interface RingSlot {
+interface RingSlot {
   readonly memory: PinnedMemory;
   readonly event: EventHandle;
 }
 
+/** Chunks of pinned memory that uploads take and return. */
 export class PinnedRing implements Disposable {
   readonly #device: GpuDevice;
   readonly #copies: CopyQueue;
@@ -25,7 +26,7 @@ export class PinnedRing implements Disposable {
     this.#copies = copies;
   }
 
-  /** Waits for the device where every slot is under way. */
+  /** Waits for the device if every slot is in use. */
   async take(): Promise<RingSlot> {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
@@ -37,7 +38,7 @@ export class PinnedRing implements Disposable {
     return await new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** The slot's bytes are being copied from by what was queued last; it is free again when that has arrived. */
+  /** Returns a slot that the last queued copy reads from; it is free again when that copy has finished. */
   returnAfterCopy(slot: RingSlot): void {
     this.#copies.mark(slot.event, () => this.returnUnused(slot));
   }
@@ -48,7 +49,7 @@ export class PinnedRing implements Disposable {
     else next(slot);
   }
 
-  /** After the copy queue has drained. */
+  /** Call after the copy queue has drained. */
   [Symbol.dispose](): void {
     for (const { memory, event } of this.#slots.splice(0)) {
       this.#device.destroyEvent(event);

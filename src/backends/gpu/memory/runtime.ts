@@ -1,5 +1,5 @@
-// What every part of the backend shares on one device: its memory, kernels and copies, and whether it still answers.
-// Once the device is lost everything that comes later is refused with what happened, and freeing is no more tried.
+// State that all parts of the backend share on one device: its memory, kernels and copies, and whether it is lost. Once
+// the device is lost, later calls fail with the original error, and nothing is freed any more.
 
 import { GpuError } from "../../../errors.js";
 import { CopyQueue } from "./copy-queue.js";
@@ -9,35 +9,37 @@ import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { LoadMarks } from "../drivers/shared/load-timings.js";
 
-/** Bytes that are repacked at a time, and bytes of them that pass through pinned memory at a time. */
+/** Bytes that are repacked at a time if they are copied from mapped pages. */
 const MAPPED_STAGING_BYTES = 32 << 20;
+/** Bytes that are read into pinned memory, and repacked, at a time. */
 export const PINNED_CHUNK_BYTES = 8 << 20;
 
-/** What steps are faster with and can do without: captured graphs, and the vendor's BLAS library. */
-export type Shortcut = "graphs" | "blas";
+/** Optional accelerations: captured graphs and the vendor's BLAS library. */
+type Shortcut = "graphs" | "blas";
 
 const SHORTCUTS: Readonly<
   Record<Shortcut, { readonly code: string; readonly what: string; readonly instead: string }>
 > = {
   graphs: {
     code: "ROCMFORGE_GRAPHS",
-    what: "captured graphs are given up",
+    what: "captured graphs are disabled",
     instead: "steps run launch by launch, which is slower",
   },
   blas: {
     code: "ROCMFORGE_LIBRARY",
-    what: "the BLAS library is given up",
+    what: "the BLAS library is disabled",
     instead: "large matmuls run on this package's own kernels",
   },
 };
 
+/** One device's memory, kernels and copy queue, shared by tensors, caches and programs. */
 export class GpuRuntime implements Disposable {
   readonly device: GpuDevice;
   readonly memory: DeviceMemory;
   readonly kernels: KernelStore;
   readonly copies: CopyQueue;
   readonly marks = new LoadMarks();
-  /** Tensors freed so far: code that keeps addresses of weights looks them up again when this changes. */
+  /** Number of tensors freed so far: code that holds addresses of weights looks them up again when this changes. */
   departures = 0;
   #clearing: StreamHandle | undefined;
   #staging: DeviceBlock | undefined;
@@ -45,7 +47,7 @@ export class GpuRuntime implements Disposable {
   readonly #givenUp = new Map<Shortcut, string>();
   #disposed = false;
 
-  /** The device may still be on its way up: nothing is asked of it. */
+  /** Makes no calls, because the device may still be opening. */
   constructor(device: GpuDevice, kernels: KernelStore, { slabs }: { readonly slabs: boolean }) {
     this.device = device;
     this.kernels = kernels;
@@ -53,7 +55,7 @@ export class GpuRuntime implements Disposable {
     this.copies = new CopyQueue(device);
   }
 
-  /** For clearing memory that no upload should stand in the way of. */
+  /** The stream for clearing memory, which does not wait for uploads. */
   get clearing(): StreamHandle {
     this.#clearing ??= this.device.createStream();
     return this.#clearing;
@@ -63,18 +65,18 @@ export class GpuRuntime implements Disposable {
     return this.device.registersReadOnly ? MAPPED_STAGING_BYTES : PINNED_CHUNK_BYTES;
   }
 
-  /** Memory that uploads pass through, in the order of the copy stream. */
+  /** Memory through which uploads pass, in the order of the copy stream. */
   staging(): DeviceBlock {
     this.#staging ??= this.allocate("staging memory for weights", this.stagingBytes);
     return this.#staging;
   }
 
-  /** Memory that may still be taken for staging. */
+  /** Bytes that staging memory may still need. */
   get unstagedBytes(): number {
     return this.#staging === undefined ? this.stagingBytes : 0;
   }
 
-  /** Where there is no room the error says for what. */
+  /** Allocates memory; the error for a lack of memory names its purpose `what`. */
   allocate(what: string, sizeBytes: number): DeviceBlock {
     try {
       return this.memory.allocate(sizeBytes);
@@ -83,7 +85,7 @@ export class GpuRuntime implements Disposable {
     }
   }
 
-  /** For messages. */
+  /** The device's name in messages. */
   get place(): string {
     return `${this.device.kind} device ${this.device.properties.index}`;
   }
@@ -103,7 +105,7 @@ export class GpuRuntime implements Disposable {
     });
   }
 
-  /** Remembers a lost device; gives the error back for throwing. */
+  /** Remembers a lost device; returns the error for throwing. */
   noticed(error: unknown): unknown {
     if (error instanceof GpuError && error.code === "GPU_DEVICE_LOST") this.#loss ??= error;
     return error;
@@ -113,7 +115,7 @@ export class GpuRuntime implements Disposable {
     return !this.#givenUp.has(shortcut);
   }
 
-  /** For good: what was wrong once is not used on this device again. */
+  /** Disables an acceleration on this device for the rest of the process. */
   giveUp(shortcut: Shortcut, reason: string): void {
     if (this.#givenUp.has(shortcut)) return;
     const { code, what, instead } = SHORTCUTS[shortcut];
@@ -122,12 +124,12 @@ export class GpuRuntime implements Disposable {
     process.emitWarning(notice, { type: "RocmForgeWarning", code });
   }
 
-  /** What was given up, and why. */
+  /** The disabled accelerations with their reasons. */
   get notices(): readonly string[] {
     return [...this.#givenUp.values()];
   }
 
-  /** Frees something. What cannot be freed because the device is gone goes with it. */
+  /** Frees something; failures of a lost device are ignored. */
   release(free: () => void): void {
     if (!this.isUsable) return;
     try {
@@ -150,7 +152,7 @@ export class GpuRuntime implements Disposable {
     this.device[Symbol.dispose]();
   }
 
-  /** What the driver said of memory that is used up, with what it was for and the numbers. */
+  /** The driver's out-of-memory error, extended by the purpose and the sizes. */
   #noRoom(what: string, neededBytes: number, cause: unknown): unknown {
     if (!(cause instanceof GpuError) || cause.code !== "GPU_OUT_OF_MEMORY") return this.noticed(cause);
     const { availableBytes } = this.memory;

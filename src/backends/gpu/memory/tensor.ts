@@ -1,5 +1,5 @@
-// A weight on the device. Its address is known at once; its bytes may still be on their way, and a launch that computes
-// with it waits for its event on the device, not on the host.
+// A weight on the device. Its address is known at once; its bytes may still be in transit, and a launch that uses it
+// waits for its event on the device, not on the host.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../../tensor/device-tensor.js";
@@ -7,20 +7,22 @@ import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
 import type { GpuRuntime } from "./runtime.js";
 
-export interface TensorEvents {
+interface TensorEvents {
   arrived(): void;
   disposed(): void;
 }
 
+/** A weight in device memory. */
 export class GpuTensor implements DeviceTensor {
   readonly descriptor: TensorDescriptor;
   readonly runtime: GpuRuntime;
   readonly #block: DeviceBlock;
   readonly #onDisposed: () => void;
+  /** The event to wait for before the bytes are read; undefined once they have arrived. */
   #arrival: EventHandle | undefined;
   #disposed = false;
 
-  /** `arrived` is called when the last byte is in its place, `disposed` when the tensor goes. */
+  /** `arrived` is called when the last byte has arrived, `disposed` when the tensor is disposed. */
   constructor(
     runtime: GpuRuntime,
     descriptor: TensorDescriptor,
@@ -59,7 +61,7 @@ export class GpuTensor implements DeviceTensor {
     this.#disposed = true;
     this.runtime.departures++;
     this.runtime.release(() => {
-      // The file it is copied from may be closed next.
+      // The file that it is copied from may be closed next.
       if (this.#arrival !== undefined) this.runtime.copies.drain();
       this.runtime.memory.free(this.#block);
     });

@@ -1,6 +1,6 @@
-// From a file to the device. Where the driver can copy from mapped pages it does; elsewhere files are read into pinned
-// memory, several reads at a time. Types whose file layout is not fit for wide loads pass through staging memory and
-// are repacked there. An upload ends when its copies are queued: it waits for the device only for room in the ring.
+// From a file to the device. If the driver can, it copies from mapped pages; otherwise files are read into pinned
+// memory, several reads at a time. Types whose file layout does not suit wide loads pass through staging memory and are
+// repacked there. An upload ends when its copies are queued: it waits for the device only for room in the ring.
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { MappedLocation, TensorSource } from "../../contract.js";
@@ -17,6 +17,7 @@ import { hasDeviceLayout, type WeightLayout, weightLayout } from "./weight-layou
 const REPACK_THREADS = 256;
 const BLOCK_WEIGHTS = 32;
 
+/** How a tensor is stored on the device. */
 export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightLayout {
   return weightLayout(layout.name, shape[0], elements / shape[0]);
 }
@@ -25,11 +26,11 @@ export function layoutOf({ layout, shape, elements }: TensorDescriptor): WeightL
 export function unsupportedUploadReason(descriptor: TensorDescriptor): string | undefined {
   const { repacked, fileRowBytes } = layoutOf(descriptor);
   return repacked && fileRowBytes > PINNED_CHUNK_BYTES
-    ? `rows of ${fileRowBytes} bytes are longer than the ${PINNED_CHUNK_BYTES} that are repacked at a time`
+    ? `rows of ${fileRowBytes} bytes exceed the ${PINNED_CHUNK_BYTES} bytes that are repacked at a time`
     : undefined;
 }
 
-/** Whole rows, or the whole tensor where it is used as it is. */
+/** Whole rows, or the whole tensor if it is not repacked. */
 interface UploadChunk {
   readonly byteOffset: number;
   readonly sizeBytes: number;
@@ -42,6 +43,7 @@ interface Repack {
   readonly argument: KernelArguments;
 }
 
+/** Uploads tensors to one device. */
 export class Uploader implements Disposable {
   readonly #runtime: GpuRuntime;
   readonly #windows: MappedWindows;
@@ -54,10 +56,10 @@ export class Uploader implements Disposable {
     this.#ring = new PinnedRing(runtime.device, runtime.copies);
   }
 
-  /** Loads what re-lays tensors like these, so that the first of them need not wait for it. */
+  /** Loads the repacking kernels for tensors like these, so that the first upload does not wait for them. */
   prepare(descriptors: readonly TensorDescriptor[]): void {
     const layouts = descriptors.filter(({ layout }) => hasDeviceLayout(layout.name)).map(layoutOf);
-    // The upload that needs one asks again and reports the failure.
+    // The upload that needs one loads it again and reports the failure.
     for (const { typeId } of layouts.filter(({ repacked }) => repacked)) this.#repack(typeId).catch(() => {});
   }
 
@@ -70,7 +72,7 @@ export class Uploader implements Disposable {
     let block: DeviceBlock | undefined;
     this.#windows.enter();
     try {
-      // The device gets to know the pages while what re-lays them is loaded.
+      // Pages are registered while the repacking kernel is loaded.
       if (location !== undefined) this.#windows.open(location);
       const repack = layout.repacked ? await this.#repack(layout.typeId) : undefined;
       block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
@@ -97,12 +99,12 @@ export class Uploader implements Disposable {
     });
   }
 
-  /** When the device knows no more pages of files than those of tensors that are still on their way. */
+  /** Resolves when only pages of tensors in transit are registered. */
   async ended(): Promise<void> {
     await this.#windows.ended();
   }
 
-  /** Once nothing is uploaded any more. */
+  /** Call after the last upload. */
   [Symbol.dispose](): void {
     this.#runtime.release(() => {
       this.#runtime.copies.drain();
@@ -126,7 +128,7 @@ export class Uploader implements Disposable {
     return true;
   }
 
-  /** All reads are asked for at once; the ring lets through as many as it has slots. */
+  /** All reads are requested at once; the ring limits them to its number of slots. */
   async #fromReads(source: TensorSource, transfer: Transfer): Promise<void> {
     let failed = false;
     const bring = async (chunk: UploadChunk): Promise<void> => {
@@ -215,7 +217,7 @@ class Transfer {
     );
   }
 
-  /** Queues what follows the copies of a chunk. */
+  /** Queues the work that follows the copies of a chunk. */
   finish({ firstRow, rows }: UploadChunk): void {
     if (this.#repack === undefined || this.#staging === undefined) return;
     const { kernel, argument } = this.#repack;

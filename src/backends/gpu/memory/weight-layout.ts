@@ -1,51 +1,52 @@
-// How weights lie on the device, by type: kernels/weights/weights.h draws it and kernels/weights/repack.hip makes it.
-// Here is what the host has to know: which types the kernels compute with, how many bytes a tensor takes, and whether
-// it is repacked. Rows follow one another every `rowBytes`; a repacked row is planes one after the other, padded to 16
-// bytes.
+// How weights are stored on the device, by type: kernels/weights/weights.h has the diagram and
+// kernels/weights/repack.hip the conversion. Here is what the host has to know: which types the kernels support, how
+// many bytes a tensor takes, and whether it is repacked. Rows are `rowBytes` apart; a repacked row is a series of
+// planes, padded to 16 bytes.
 
 import { BackendError } from "../../../errors.js";
 import { layoutByName, type SupportedTypeName } from "../../../quant/layout.js";
 
-/** One load of the widest kind. */
+/** Size of the widest load. */
 const ALIGNMENT_BYTES = 16;
-/** Weights of a block. */
+/** Weights per block. */
 const BLOCK_WEIGHTS = 32;
 const SUPER_BLOCK_WEIGHTS = 256;
 
-export interface WeightPlane {
+interface WeightPlane {
   readonly name: string;
-  /** From the start of the row. */
+  /** Offset from the start of the row. */
   readonly offsetBytes: number;
   readonly sizeBytes: number;
 }
 
+/** How the weights of one tensor are stored on the device. */
 export interface WeightLayout {
-  /** The type's number in the file, which kernels take as TYPE0. */
+  /** The type's number in the file, which kernels get as TYPE0. */
   readonly typeId: number;
-  /** F32, F16 or BF16: GEMV takes f32 rows instead of quantized ones. */
+  /** F32, F16 or BF16: GEMV reads f32 rows instead of quantized ones. */
   readonly plain: boolean;
-  /** The file's bytes go through weights/repack.hip; otherwise they are used as they are. */
+  /** Whether weights/repack.hip converts the file's bytes; otherwise they are used unchanged. */
   readonly repacked: boolean;
-  /** Of one row in the file, and on the device. */
+  /** Bytes of one row in the file. */
   readonly fileRowBytes: number;
   readonly rowBytes: number;
-  /** Of the whole tensor on the device. */
+  /** Bytes of the whole tensor on the device. */
   readonly sizeBytes: number;
-  /** Planes of a repacked row; a row as in the file has none. */
+  /** Planes of a repacked row; empty for a row in the file's layout. */
   readonly planes: readonly WeightPlane[];
 }
 
 interface PlaneRule {
   readonly name: string;
   readonly bytes: number;
-  /** Weights that share these bytes. */
+  /** Number of weights that share these bytes. */
   readonly weights: number;
 }
 
 const block = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: BLOCK_WEIGHTS });
 const superBlock = (name: string, bytes: number): PlaneRule => ({ name, bytes, weights: SUPER_BLOCK_WEIGHTS });
 
-/** In the order of the row; none where the row is the file's own. */
+/** In the order of the row; empty for rows in the file's layout. */
 const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
   F32: [],
   F16: [],
@@ -67,12 +68,12 @@ const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
 
 const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16"];
 
-/** Whether kernels compute with this type. */
+/** Whether the kernels support this type. */
 export function hasDeviceLayout(type: string): type is SupportedTypeName {
   return Object.hasOwn(PLANES, type);
 }
 
-/** `width` weights a row: a whole number of the type's blocks. */
+/** The device layout of `rows` rows of `width` weights, which have to be whole blocks of the type. */
 export function weightLayout(type: string, width: number, rows: number): WeightLayout {
   const rules = hasDeviceLayout(type) ? PLANES[type] : undefined;
   if (rules === undefined) {

@@ -17,9 +17,9 @@ const OTHER_FIELDS_BYTES = 4096;
 const tokenizeFields = z.object({
   model: modelField.optional(),
   content: z.string(),
-  add_special: z.boolean().optional().describe("Adds BOS and EOS as the model's file says; true by default"),
-  parse_special: z.boolean().optional().describe("Turns the text of special tokens into these; true by default"),
-  with_pieces: z.boolean().optional().describe("Gives each token's text as well"),
+  add_special: z.boolean().optional().describe("Adds BOS and EOS as the model file specifies; true by default"),
+  parse_special: z.boolean().optional().describe("Parses the text of special tokens as these tokens; true by default"),
+  with_pieces: z.boolean().optional().describe("Also returns each token's text"),
 });
 
 const detokenizeFields = z.object({
@@ -27,7 +27,7 @@ const detokenizeFields = z.object({
   tokens: z
     .custom<readonly number[]>(isTokenList, "expected a list of token ids")
     .meta({ type: "array", items: { type: "integer" } }),
-  special: z.boolean().optional().describe("Prints control tokens; false by default"),
+  special: z.boolean().optional().describe("Includes the text of control tokens; false by default"),
 });
 
 /** The endpoints for tokenizing and detokenizing. */

@@ -25,12 +25,12 @@ function bodySchema(limits: ServerLimits) {
     model: modelField.optional(),
     input: promptField(limits.prompts),
     encoding_format: z.enum(["float", "base64"]).optional(),
-    dimensions: z.int().min(1).optional().describe("Only the model's own"),
+    dimensions: z.int().min(1).optional().describe("Must be the model's own width"),
   });
 }
 
 /** The body of a request to /v1/embeddings. */
-export type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
+type EmbeddingBody = z.infer<ReturnType<typeof bodySchema>>;
 
 /** The schema of a request to /v1/embeddings. */
 export function embeddingRequestSchema(limits: ServerLimits): RequestSchema<EmbeddingBody> {

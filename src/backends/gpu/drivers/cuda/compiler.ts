@@ -4,11 +4,12 @@ import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.
 import { NativeCompiler } from "../shared/compiler.js";
 import type { UnavailableDriver } from "../shared/driver-library.js";
 import type { CudaDriver } from "./driver.js";
-import { NVRTC_CALLS, NVRTC_BLAS_VARIABLE, nvrtcLibraries } from "./ffi.js";
+import { NVRTC_CALLS, NVRTC_LIBRARY_VARIABLE, nvrtcLibraries } from "./ffi.js";
 
-/** Instructions that exist on this architecture and on no later one. */
+/** Targets with architecture-specific instructions, which exist on this architecture and on no later one. */
 const OWN_INSTRUCTIONS: Readonly<Record<string, string>> = { sm_90: "sm_90a" };
 
+/** NVRTC's functions and command line for `NativeCompiler`. */
 export const NVRTC: CompilerFlavour = {
   kind: "cuda",
   name: "NVRTC",
@@ -21,12 +22,13 @@ export const NVRTC: CompilerFlavour = {
   ],
 };
 
+/** Finds the NVRTC that matches the driver's CUDA version, or returns why there is none. */
 export function findCudaCompiler(driver: CudaDriver): NativeCompiler | UnavailableDriver {
   return NativeCompiler.find(NVRTC, {
     what: "NVRTC, CUDA's run-time compiler,",
-    variable: NVRTC_BLAS_VARIABLE,
+    variable: NVRTC_LIBRARY_VARIABLE,
     names: nvrtcLibraries(driver.major),
-    remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_BLAS_VARIABLE}`,
+    remedy: `install it (NVIDIA's packages: cuda-nvrtc-${driver.major}-0 or later; Debian: libnvrtc), or name the file in ${NVRTC_LIBRARY_VARIABLE}`,
     kind: "compile",
   });
 }

@@ -1,16 +1,21 @@
-// A device's primary context. It may be made on another thread, which takes a tenth of a second and more, while this
-// one does what needs none; a call that needs it sooner blocks until it is there.
+// A device's primary context. Creating it takes a tenth of a second or more, so it can be created on another thread
+// while this one continues; a call that needs the context earlier blocks until it exists.
 
 import { inBackground, Outputs } from "../shared/ffi.js";
 import { checkCuda, type StartedCuda } from "./device.js";
 
+/**
+ * A device's primary context, created at first use or by `prepare` in the background. It fails once: later uses throw
+ * the same error.
+ */
 export class CudaContext {
   readonly #cuda: StartedCuda;
   readonly #device: number;
   readonly #outputs = new Outputs(8);
+  /** Creates the context if necessary; the driver lets one thread create it while the others wait. */
   #handle: bigint | undefined;
   #making: Promise<void> | undefined;
-  /** A context that failed is not tried again, because every caller would wait as long. */
+  /** A context that failed is not tried again, because every caller would wait equally long. */
   #failure: number | undefined;
   #released = false;
 
@@ -19,13 +24,13 @@ export class CudaContext {
     this.#device = device;
   }
 
-  /** Never rejects: what went wrong is thrown when the context is used. */
+  /** Never rejects: a failure is thrown when the context is used. */
   prepare(): Promise<void> {
     this.#making ??= this.#make().catch(() => {});
     return this.#making;
   }
 
-  /** Undefined if it is not made yet and no call has needed it. */
+  /** Undefined until the context has been created or a call has needed it. */
   get made(): bigint | undefined {
     return this.#handle;
   }
@@ -42,7 +47,7 @@ export class CudaContext {
     return this.#handle;
   }
 
-  /** The driver releases it with its last user, which may be other code of this process. */
+  /** The driver destroys the context when its last user releases it, which may be other code in this process. */
   release(): void {
     if (this.#handle !== undefined && !this.#released) this.#cuda.own.calls.releaseContext(this.#device);
     this.#released = true;

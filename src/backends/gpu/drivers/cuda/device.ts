@@ -1,5 +1,5 @@
-// What is CUDA's own about a device: its properties, its context, graphs, and launches that overlap the one before
-// them.
+// The parts of a device that are specific to CUDA: properties, context, graphs, and launches that overlap their
+// predecessor.
 
 import type { GpuProperties, KernelHandle, LaunchShape } from "../shared/driver.js";
 import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../shared/gpu-error.js";
@@ -21,11 +21,11 @@ const MAX_SHARED_BYTES_WHEN_ASKED = 97;
 /** CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 const MAX_DYNAMIC_SHARED_BYTES = 8;
 /**
- * CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY: whichever thread's context it is, the pages are known.
+ * CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY: the pages are registered for the contexts of all threads.
  */
 const REGISTER_READ_ONLY = 0x01 | 0x08;
 const NAME_BYTES = 256;
-/** From here on a kernel can start while the one before it drains. */
+/** From this compute capability on, a kernel can start while its predecessor drains. */
 const DEPENDENT_LAUNCH_MAJOR = 9;
 
 /** The driver's functions once it has started. */
@@ -38,13 +38,14 @@ export interface StartedCuda {
 
 const outputs = new Outputs(NAME_BYTES);
 
+/** The driver's name and description of one of its error codes. */
 export function cudaWords({ own: { calls } }: Pick<StartedCuda, "own">, number: number): ErrorWords {
   const read = (call: CudaCalls["errorName"]): string =>
     call(number, outputs.clear().address) === 0 ? textAt(outputs.pointer()) : "";
   return { name: read(calls.errorName) || "unknown", text: read(calls.errorText) };
 }
 
-/** Calls of the driver itself, before there is a device. */
+/** Throws a `GpuError` unless the call returned 0: for calls that are made before a device is open. */
 export function checkCuda(
   cuda: StartedCuda,
   call: keyof CudaCalls,
@@ -62,6 +63,7 @@ export function checkCuda(
   });
 }
 
+/** Reads a device's properties. Throws if its architecture or warp size is not one that the kernels support. */
 export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties & { readonly device: number } {
   const { calls } = cuda.own;
   checkCuda(cuda, "device", calls.device(outputs.clear().address, index));
@@ -79,8 +81,8 @@ export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties 
     throw gpuError({
       kind: "initialisation",
       place: `cuda device ${index}`,
-      what: `the card is not one that this package knows: NVIDIA's warps have 32 threads, and the driver says ${waveSize}`,
-      remedy: "take another device (`device`), or a newer version of this package",
+      what: `this card is not supported: NVIDIA's warps have 32 threads, but the driver reports ${waveSize}`,
+      remedy: "choose another device (`device`), or install a newer version of this package",
       details: { driver: "cuda", call: cuda.own.symbols.attribute, number: 0, device: index },
     });
   }
@@ -99,9 +101,10 @@ export function cudaProperties(cuda: StartedCuda, index: number): GpuProperties 
 
 type DependentLaunch = NonNullable<DeviceAdapter["launchDependent"]>;
 
-/** Of this thread. Contexts are made current here and nowhere else. */
+/** The context that is current on this thread. Contexts are made current in this file only. */
 let currentContext = 0n;
 
+/** What `NativeDevice` needs from CUDA beyond the functions it shares with HIP. */
 export class CudaAdapter implements DeviceAdapter {
   readonly kind = "cuda";
   readonly bound: BoundCalls<DriverCalls>;
@@ -113,11 +116,11 @@ export class CudaAdapter implements DeviceAdapter {
   readonly launchDependent?: DependentLaunch;
   readonly #cuda: StartedCuda;
   readonly #context: CudaContext;
-  /** The context's once this thread has needed it. */
+  /** The context's handle, set once this thread has needed it. */
   #handle: bigint | undefined;
   #registersReadOnly: boolean | undefined;
 
-  /** Owns the context from here on, which may still be in the making. */
+  /** Takes ownership of the context, which may still be under construction. */
   constructor(cuda: StartedCuda, properties: GpuProperties, context: CudaContext) {
     this.#context = context;
     this.#cuda = cuda;

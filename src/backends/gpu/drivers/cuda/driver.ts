@@ -1,4 +1,5 @@
-// NVIDIA's driver: detects it, starts it and lists its devices, or returns why not. Starting it again costs nothing.
+// NVIDIA's driver: detects it, starts it and lists its devices, or returns why it cannot be used. Starting it again
+// costs nothing.
 
 import { readFileSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
@@ -13,16 +14,17 @@ import { CUDA_CALLS, CUDA_LAUNCH_CALL, CUDA_LIBRARIES, CUDA_LIBRARY_VARIABLE, CU
 
 const WHAT = "the CUDA driver";
 const INSTALL = "install NVIDIA's driver, which brings libcuda.so.1";
-/** CUDA_ERROR_STUB_LIBRARY: the file that programs are linked against where there is no driver. */
+/** CUDA_ERROR_STUB_LIBRARY: the stub that programs are linked against on machines without a driver. */
 const STUB_LIBRARY = 34;
-/** Graphs, capture modes and everything else that is bound here. */
+/** The first version with graphs, capture modes and every other function that is bound here. */
 const OLDEST_VERSION = 11_040;
 
+/** The CUDA driver, started: lists devices and opens them. */
 export class CudaDriver implements GpuDriver {
   readonly kind = "cuda";
   readonly library: string;
   readonly version: string;
-  /** Of the CUDA that the driver is made for: 12, 13. */
+  /** Major version of CUDA that the driver supports: 12, 13. */
   readonly major: number;
   readonly #cuda: StartedCuda;
   readonly #count: number;
@@ -46,14 +48,16 @@ export class CudaDriver implements GpuDriver {
     return this.#devices;
   }
 
-  /** Makes the context. If that fails, the first use of the device fails with the reason. */
+  /**
+   * Creates the device's context on another thread. If that fails, the first use of the device fails with the reason.
+   */
   async prepare(index: number): Promise<void> {
     const context = this.#prepared.get(index) ?? new CudaContext(this.#cuda, cudaProperties(this.#cuda, index).device);
     this.#prepared.set(index, context);
     await context.prepare();
   }
 
-  /** Returns at once, also while the device's context is being made; calls that need it wait. */
+  /** Returns at once, even while the device's context is being created; calls that need the context wait for it. */
   open(index: number): GpuDevice {
     if (!Number.isInteger(index) || index < 0 || index >= this.#count) {
       throw gpuError({
@@ -77,6 +81,7 @@ export class CudaDriver implements GpuDriver {
   }
 }
 
+/** Loads and starts the CUDA driver, or returns why it cannot be used. */
 export function findCudaDriver(): CudaDriver | UnavailableDriver {
   const absent = absentDriver("cuda");
   if (absent !== undefined) return absent;
@@ -95,7 +100,7 @@ function start(library: NativeLibrary): CudaDriver | UnavailableDriver {
     const details = detailsOf(failed(own.symbols.initialise, initialised));
     return {
       kind: "initialisation",
-      reason: `${library.name} is a stand-in and not a driver`,
+      reason: `${library.name} is a stub library, not a driver`,
       remedy: INSTALL,
       expected: true,
       details,
@@ -108,7 +113,7 @@ function start(library: NativeLibrary): CudaDriver | UnavailableDriver {
   if (versionRead === 0 && version < OLDEST_VERSION) {
     return {
       kind: "initialisation",
-      reason: `the driver is too old: it knows CUDA ${versionText(version)}, and at least ${versionText(OLDEST_VERSION)} is needed`,
+      reason: `the driver is too old: it supports CUDA ${versionText(version)}, and at least ${versionText(OLDEST_VERSION)} is needed`,
       remedy: "update NVIDIA's driver",
       expected: false,
       details: { call: own.symbols.driverVersion, version, oldestVersion: OLDEST_VERSION },
@@ -153,14 +158,14 @@ function noDevice(failed: FailedStart): UnavailableDriver {
 function cannotStart(failed: FailedStart): UnavailableDriver {
   return {
     kind: "initialisation",
-    reason: `the CUDA driver does not start: ${callText(failed.call, failed.number, failed.words)}`,
-    remedy: "start the machine anew after an update of the driver; `nvidia-smi` should list the GPU",
+    reason: `the CUDA driver failed to start: ${callText(failed.call, failed.number, failed.words)}`,
+    remedy: "reboot after an update of the driver; `nvidia-smi` should list the GPU",
     expected: false,
     details: detailsOf(failed),
   };
 }
 
-/** The version that people know the driver by. */
+/** Version of the kernel module, which is the version that users know the driver by. */
 function kernelModuleText(): string {
   try {
     const version = /Kernel Module(?: for \S+)?\s+(\d[\d.]+)/.exec(

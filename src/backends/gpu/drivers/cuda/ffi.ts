@@ -1,14 +1,17 @@
-// The CUDA driver's and NVRTC's functions, from `cuda.h` and `nvrtc.h` of CUDA 12: C prototypes by this project's
-// names, and the names that the libraries go by. Pointers are all `void *` here, also device addresses; see
-// native/ffi.ts.
+// The functions of the CUDA driver and NVRTC, from `cuda.h` and `nvrtc.h` of CUDA 12: C prototypes under this project's
+// names, and the file names of the libraries. All pointers are `void *` here, including device addresses; see
+// shared/ffi.ts.
 
 import { readdirSync } from "node:fs";
 import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
+/** Environment variable that names the CUDA driver's library. */
 export const CUDA_LIBRARY_VARIABLE = "ROCMFORGE_CUDA_LIBRARY";
-export const NVRTC_BLAS_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
+/** Environment variable that names NVRTC's library. */
+export const NVRTC_LIBRARY_VARIABLE = "ROCMFORGE_NVRTC_LIBRARY";
 
+/** File names of the CUDA driver's library, in the order in which they are tried. */
 export const CUDA_LIBRARIES: readonly string[] = ["libcuda.so.1", "libcuda.so"];
 
 const NVRTC_MAJORS = [13, 12];
@@ -16,7 +19,8 @@ const TOOLKITS_FOLDER = "/usr/local";
 const TOOLKIT = /^cuda(?:-\d+(?:\.\d+)?)?$/;
 
 /**
- * Those that the driver knows for sure before newer ones, newest first; the toolkits' own folders behind the system's.
+ * File names of NVRTC in the order in which they are tried: versions that the driver certainly supports before newer
+ * ones, newest first, and system folders before those of CUDA toolkits.
  */
 export function nvrtcLibraries(driverMajor: number): readonly string[] {
   const majors = [
@@ -45,6 +49,7 @@ function toolkitFolders(): readonly string[] {
   }
 }
 
+/** CUDA's prototypes of the functions that it shares with HIP. */
 export const CUDA_CALLS: Prototypes<DriverCalls> = {
   memoryInfo: "int cuMemGetInfo_v2(void *free, void *total)",
   allocate: "int cuMemAlloc_v2(void *out, size_t size)",
@@ -79,7 +84,7 @@ export const CUDA_CALLS: Prototypes<DriverCalls> = {
   destroyRecording: "int cuGraphDestroy(void *recording)",
 };
 
-/** Beside what HIP has too. */
+/** Functions of the CUDA driver that have no common form with HIP. */
 export interface CudaCalls {
   readonly initialise: NativeCall<[flags: number]>;
   readonly driverVersion: NativeCall<[out: bigint]>;
@@ -97,6 +102,7 @@ export interface CudaCalls {
   readonly errorText: NativeCall<[number: number, out: bigint]>;
 }
 
+/** Prototypes of the functions that are specific to CUDA. */
 export const CUDA_OWN_CALLS: Prototypes<CudaCalls> = {
   initialise: "int cuInit(uint32_t flags)",
   driverVersion: "int cuDriverGetVersion(void *out)",
@@ -114,15 +120,17 @@ export const CUDA_OWN_CALLS: Prototypes<CudaCalls> = {
   errorText: "int cuGetErrorString(int number, void *out)",
 };
 
-/** Only drivers from 11.8 on have it; without it kernels wait for one another as ever. */
+/** Launch with attributes, which drivers have from 11.8 on; without it kernels wait for their predecessors to end. */
 export interface CudaLaunchCall {
   readonly launchExtended: NativeCall<[config: bigint, kernel: bigint, parameters: bigint, extra: null]>;
 }
 
+/** Prototype of the launch with attributes. */
 export const CUDA_LAUNCH_CALL: Prototypes<CudaLaunchCall> = {
   launchExtended: "int cuLaunchKernelEx(void *config, void *kernel, void *parameters, void *extra)",
 };
 
+/** NVRTC's prototypes of the compiler functions. */
 export const NVRTC_CALLS: Prototypes<CompilerCalls> = {
   version: "int nvrtcVersion(void *major, void *minor)",
   createProgram:

@@ -1,4 +1,4 @@
-// hiprtc, AMD's run-time compiler: inside the HIP runtime up to 6.x, beside it from 6.x on.
+// hiprtc, AMD's run-time compiler: part of the HIP runtime in older releases, a separate library from 6.x on.
 
 import { dirname } from "node:path";
 import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
@@ -7,10 +7,11 @@ import type { UnavailableDriver } from "../shared/driver-library.js";
 import { hasSymbol, libraryFile } from "../shared/ffi.js";
 import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
-import { HIPRTC_CALLS, HIPRTC_BLAS_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
+import { HIPRTC_CALLS, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
 import { hiprtcLibraries } from "./libraries.js";
 import { rocmFolders } from "./rocm-folders.js";
 
+/** hiprtc's functions and command line for `NativeCompiler`. */
 export const HIPRTC: CompilerFlavour = {
   kind: "hip",
   name: "hiprtc",
@@ -18,13 +19,14 @@ export const HIPRTC: CompilerFlavour = {
   options: (options) => [`--gpu-architecture=${options.architecture}`, "-std=c++17", "-O3", ...defineOptions(options)],
 };
 
+/** Finds hiprtc inside the HIP runtime or beside it, or returns why there is none. */
 export function findHipCompiler(driver: HipDriver): NativeCompiler | UnavailableDriver {
-  const named = process.env[HIPRTC_BLAS_VARIABLE];
+  const named = process.env[HIPRTC_LIBRARY_VARIABLE];
   const forced = named !== undefined && named !== "";
   const file = libraryFile(driver.loaded);
   const runtimeFolder = file === undefined ? undefined : dirname(file.path);
-  // hiprtc's own version number has stood still for years: the runtime's tells its releases apart, and what it compiles
-  // with may be replaced by itself.
+  // hiprtc's own version number has not changed for years: the runtime's version distinguishes its releases, and the
+  // components that it compiles with can be replaced separately.
   const folders = [
     ...(forced ? [dirname(named)] : []),
     ...(runtimeFolder === undefined ? [] : [runtimeFolder]),
@@ -34,9 +36,9 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | Unavailable
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
   const wanted = {
     what: "hiprtc, HIP's run-time compiler,",
-    variable: HIPRTC_BLAS_VARIABLE,
+    variable: HIPRTC_LIBRARY_VARIABLE,
     names: hiprtcLibraries(runtimeFolder),
-    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_BLAS_VARIABLE}`,
+    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
     kind: "compile",
   } as const;
   return NativeCompiler.find(HIPRTC, wanted, release);

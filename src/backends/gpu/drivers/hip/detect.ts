@@ -5,11 +5,13 @@ import type { NativeCompiler } from "../shared/compiler.js";
 import { findHipCompiler } from "./compiler.js";
 import { findHipDriver, type HipDriver } from "./driver.js";
 
+/** A HIP runtime that has started, with its run-time compiler. */
 export interface DetectedHip {
   readonly driver: HipDriver;
   readonly compiler: NativeCompiler;
 }
 
+/** Finds the HIP runtime and hiprtc; otherwise returns why the `hip` backend is unavailable. */
 export function detectHip(): DetectedHip | UnavailableDriver {
   const driver = findHipDriver();
   if (isUnavailableDriver(driver)) return driver;

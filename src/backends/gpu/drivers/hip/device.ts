@@ -1,4 +1,5 @@
-// What is HIP's own about a device: its properties in either layout, which device the thread works on, and graphs.
+// The parts of a device that are specific to HIP: properties in either layout, the current device of a thread, and
+// graphs.
 
 import type { GpuProperties } from "../shared/driver.js";
 import { type ErrorWords, failedCall, gpuError, type GpuErrorKind } from "../shared/gpu-error.js";
@@ -18,6 +19,7 @@ const NAME_BYTES = 256;
 /** `gfx90a:sramecc+:xnack-` */
 const ARCHITECTURE = /^(gfx[0-9a-f]+)(?::.*)?$/;
 
+/** Where the members of `hipDeviceProp_t` are in the layout that the loaded library writes. */
 export interface PropertyLayout {
   readonly call: BoundCalls<HipPropertiesCall>;
   readonly sizeBytes: number;
@@ -25,6 +27,7 @@ export interface PropertyLayout {
   readonly architectureOffset: number;
 }
 
+/** The runtime's functions once it has started. */
 export interface StartedHip {
   readonly bound: BoundCalls<DriverCalls>;
   readonly own: BoundCalls<HipCalls>;
@@ -32,23 +35,20 @@ export interface StartedHip {
   readonly address?: BoundCalls<HipAddressCall>;
 }
 
+/** The runtime's name and description of one of its error codes. */
 export function hipWords({ own: { calls } }: Pick<StartedHip, "own">, number: number): ErrorWords {
   return { name: textAt(calls.errorName(number)) || "unknown", text: textAt(calls.errorText(number)) };
 }
 
-export function checkHip(
-  hip: StartedHip,
-  call: string,
-  number: number,
-  purpose: GpuErrorKind = "initialisation",
-): void {
+function checkHip(hip: StartedHip, call: string, number: number, purpose: GpuErrorKind = "initialisation"): void {
   if (number === 0) return;
   throw failedCall({ driver: "hip", place: "hip", call, number, words: hipWords(hip, number), purpose });
 }
 
+/** Reads a device's properties. Throws if its architecture or wave size is not one that the kernels support. */
 export function hipProperties(hip: StartedHip, index: number): GpuProperties {
   const { call, sizeBytes, totalBytesOffset, architectureOffset } = hip.layout;
-  // Room to spare: a library of another layout than its symbol promises would write past the end.
+  // Larger than needed: a library whose layout differs from what its symbol promises would write past the end.
   const outputs = new Outputs(4 * sizeBytes);
   checkHip(hip, call.symbols.properties, call.calls.properties(outputs.address, index));
   const name = outputs.text(0, NAME_BYTES);
@@ -59,7 +59,7 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
     throw unknownCard(
       call.symbols.properties,
       index,
-      `HIP calls its architecture "${written}", which is not a name of one`,
+      `HIP reports the architecture "${written}", which is not a valid name`,
     );
   const attribute = (number: number): number => {
     checkHip(hip, hip.own.symbols.attribute, hip.own.calls.attribute(outputs.clear().address, number, index));
@@ -68,7 +68,7 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
   const integrated = attribute(INTEGRATED) !== 0;
   const waveSize = attribute(WARP_SIZE);
   if (waveSize !== 32 && waveSize !== 64)
-    throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, and HIP says ${waveSize}`);
+    throw unknownCard(hip.own.symbols.attribute, index, `a wave has 32 or 64 lanes, but HIP reports ${waveSize}`);
   return {
     index,
     name: name === "" ? architecture : name,
@@ -83,7 +83,7 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
 
 const PCI_ADDRESS_BYTES = 64;
 
-/** What an integrated GPU has, whatever HIP reports of it. */
+/** The memory that an integrated GPU can use, corrected by the kernel driver's figures. */
 function hipSharedMemory(hip: StartedHip, index: number, reported: MemoryAmount): MemoryAmount {
   const outputs = new Outputs(PCI_ADDRESS_BYTES);
   const isTold = hip.address?.calls.pciAddress(outputs.address, PCI_ADDRESS_BYTES, index) === 0;
@@ -94,20 +94,21 @@ function unknownCard(call: string, index: number, what: string): Error {
   return gpuError({
     kind: "initialisation",
     place: `hip device ${index}`,
-    what: `the card is not one that this package knows: ${what}`,
-    remedy: "take another device (`device`), or a newer version of this package",
+    what: `this card is not supported: ${what}`,
+    remedy: "choose another device (`device`), or install a newer version of this package",
     details: { driver: "hip", call, number: 0, device: index },
   });
 }
 
-/** Of this thread, and of the library that was asked: tests use more than one. */
+/** The device that is current on this thread, and the library it belongs to: tests load more than one. */
 const current: { calls?: HipCalls; index?: number } = {};
 
+/** What `NativeDevice` needs from HIP beyond the functions it shares with CUDA. */
 export class HipAdapter implements DeviceAdapter {
   readonly kind = "hip";
   readonly bound: BoundCalls<DriverCalls>;
   readonly properties: GpuProperties;
-  // Pages of a mapping are locked one by one at great cost here: files are read into pinned memory instead.
+  // HIP locks the pages of a mapping one by one, at great cost: files are read into pinned memory instead.
   readonly registersReadOnly = false;
   readonly registerFlags = 0;
   readonly loadsInBackground = false;
@@ -159,7 +160,7 @@ export class HipAdapter implements DeviceAdapter {
     return this.#hip.own.calls.instantiate(out, recording, null, null, 0);
   }
 
-  /** All of a block's shared memory may be used without asking. */
+  /** HIP needs no permission for large shared memory. */
   allowSharedBytes(): number {
     return 0;
   }

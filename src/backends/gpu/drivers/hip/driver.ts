@@ -1,4 +1,5 @@
-// AMD's runtime: detects it and lists its devices, or returns why not. Asking again costs next to nothing.
+// AMD's runtime: detects it and lists its devices, or returns why it cannot be used. Detecting it again costs next to
+// nothing.
 
 import { accessSync, constants, existsSync } from "node:fs";
 import type { GpuDevice, GpuDriver, GpuProperties } from "../shared/driver.js";
@@ -27,16 +28,17 @@ import { hipLibraries } from "./libraries.js";
 
 const WHAT = "the HIP runtime";
 const INSTALL = `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
-/** Attributes and everything else that is bound here have been as they are from there on. */
+/** From this version on, the attributes and all functions that are bound here have their present form. */
 const OLDEST_VERSION = 50_000_000;
-/** The kernel driver's door: HIP finds no device where it may not be opened, and does not say why. */
+/** The kernel driver's device file: if it cannot be opened, HIP finds no device and does not report why. */
 const DEVICE_FILE = "/dev/kfd";
 
+/** The HIP runtime, started: lists devices and opens them. */
 export class HipDriver implements GpuDriver {
   readonly kind = "hip";
   readonly library: string;
   readonly version: string;
-  /** The compiler may be in there too. */
+  /** The runtime's library, which may also contain the compiler. */
   readonly loaded: NativeLibrary;
   readonly #hip: StartedHip;
   readonly #count: number;
@@ -67,6 +69,7 @@ export class HipDriver implements GpuDriver {
   }
 }
 
+/** Loads and starts the HIP runtime, or returns why it cannot be used. */
 export function findHipDriver(): HipDriver | UnavailableDriver {
   const absent = absentDriver("hip");
   if (absent !== undefined) return absent;
@@ -93,9 +96,8 @@ function start(library: NativeLibrary): HipDriver | UnavailableDriver {
   if (counted !== 0) {
     return {
       kind: "initialisation",
-      reason: `the HIP runtime does not start: ${callText(own.symbols.deviceCount, counted, words)}`,
-      remedy:
-        "`rocminfo` should list the GPU; see that the kernel's amdgpu driver and ROCm are of versions that go together",
+      reason: `the HIP runtime failed to start: ${callText(own.symbols.deviceCount, counted, words)}`,
+      remedy: "`rocminfo` should list the GPU; check that the kernel's amdgpu driver and ROCm are compatible versions",
       expected: false,
       details,
     };
@@ -127,13 +129,13 @@ function tooOld(call: string, version: number): UnavailableDriver {
   };
 }
 
-/** A card that its user may not open is worth a word; no card is not. */
+/** A card without access permission is worth reporting; the absence of a card is not. */
 function noDevice(details: NonNullable<UnavailableDriver["details"]>): UnavailableDriver {
   if (existsSync(DEVICE_FILE) && !mayOpen(DEVICE_FILE)) {
     return {
       kind: "device not found",
-      reason: `there is an AMD GPU, but this user may not open ${DEVICE_FILE}`,
-      remedy: "add the user to the groups render and video (sudo usermod -aG render,video USER) and log in anew",
+      reason: `there is an AMD GPU, but this user has no permission to open ${DEVICE_FILE}`,
+      remedy: "add the user to the groups render and video (sudo usermod -aG render,video USER) and log in again",
       expected: false,
       details,
     };

@@ -1,21 +1,25 @@
-// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h` as they have been from 5.0 on: C prototypes by this
-// project's names, and the names that the libraries go by. Pointers are all `void *` here; see native/ffi.ts.
+// HIP's functions, from `hip_runtime_api.h` and `hiprtc.h`, unchanged since 5.0: C prototypes under this project's
+// names, and the file names of the libraries. All pointers are `void *` here; see shared/ffi.ts.
 
 import type { CompilerCalls, DriverCalls } from "../shared/calls.js";
 import type { NativeCall, Prototypes } from "../shared/ffi.js";
 
+/** Environment variable that names the HIP runtime's library. */
 export const HIP_LIBRARY_VARIABLE = "ROCMFORGE_HIP_LIBRARY";
-export const HIPRTC_BLAS_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
+/** Environment variable that names hiprtc's library. */
+export const HIPRTC_LIBRARY_VARIABLE = "ROCMFORGE_HIPRTC_LIBRARY";
 
-/** Newest first; the plain name is what a developer's package has. */
+/** File names of the HIP runtime, newest first; the name without a version belongs to the development package. */
 export const HIP_NAMES: readonly string[] = [
   "libamdhip64.so.7",
   "libamdhip64.so.6",
   "libamdhip64.so.5",
   "libamdhip64.so",
 ];
+/** File names of hiprtc, newest first. */
 export const HIPRTC_NAMES: readonly string[] = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"];
 
+/** HIP's prototypes of the functions that it shares with CUDA. */
 export const HIP_CALLS: Prototypes<DriverCalls> = {
   memoryInfo: "int hipMemGetInfo(void *free, void *total)",
   allocate: "int hipMalloc(void *out, size_t size)",
@@ -50,18 +54,19 @@ export const HIP_CALLS: Prototypes<DriverCalls> = {
   destroyRecording: "int hipGraphDestroy(void *recording)",
 };
 
-/** Beside what CUDA has too. */
+/** Functions of the HIP runtime that have no common form with CUDA. */
 export interface HipCalls {
   readonly runtimeVersion: NativeCall<[out: bigint]>;
   readonly deviceCount: NativeCall<[out: bigint]>;
   readonly setDevice: NativeCall<[index: number]>;
   readonly attribute: NativeCall<[out: bigint, attribute: number, index: number]>;
   readonly instantiate: NativeCall<[out: bigint, recording: bigint, errorNode: null, log: null, logBytes: number]>;
-  /** Gives text, not a status. */
+  /** Returns text, not a status. */
   readonly errorName: (number: number) => bigint | null;
   readonly errorText: (number: number) => bigint | null;
 }
 
+/** Prototypes of the functions that are specific to HIP. */
 export const HIP_OWN_CALLS: Prototypes<HipCalls> = {
   runtimeVersion: "int hipRuntimeGetVersion(void *out)",
   deviceCount: "int hipGetDeviceCount(void *out)",
@@ -72,21 +77,22 @@ export const HIP_OWN_CALLS: Prototypes<HipCalls> = {
   errorText: "void *hipGetErrorString(int number)",
 };
 
-/** Beside the table above, because nothing fails where a library has none. */
+/** The query for a device's PCI address; a table of its own, because libraries without it still work. */
 export interface HipAddressCall {
   readonly pciAddress: NativeCall<[out: bigint, outBytes: number, index: number]>;
 }
 
+/** Prototype of the query for a device's PCI address. */
 export const HIP_ADDRESS_CALL: Prototypes<HipAddressCall> = {
   pciAddress: "int hipDeviceGetPCIBusId(void *out, int outBytes, int index)",
 };
 
-/** Either of two, with its own layout of what it writes. */
+/** The query for device properties: one of two symbols, each with its own layout of `hipDeviceProp_t`. */
 export interface HipPropertiesCall {
   readonly properties: NativeCall<[out: bigint, index: number]>;
 }
 
-/** The layouts of `hipDeviceProp_t`: from 6.0 on under a symbol of its own, before that under the plain name. */
+/** The layouts of `hipDeviceProp_t`: a versioned symbol from 6.0 on, the plain name before that. */
 export const HIP_PROPERTY_LAYOUTS = [
   {
     prototypes: { properties: "int hipGetDevicePropertiesR0600(void *out, int index)" },
@@ -102,6 +108,7 @@ export const HIP_PROPERTY_LAYOUTS = [
   },
 ] as const;
 
+/** hiprtc's prototypes of the compiler functions. */
 export const HIPRTC_CALLS: Prototypes<CompilerCalls> = {
   version: "int hiprtcVersion(void *major, void *minor)",
   createProgram:
@@ -114,5 +121,5 @@ export const HIPRTC_CALLS: Prototypes<CompilerCalls> = {
   destroyProgram: "int hiprtcDestroyProgram(void *program)",
 };
 
-/** The symbol by which a HIP library is known to have its compiler inside. */
+/** A HIP library that exports this symbol contains the compiler. */
 export const HIPRTC_SYMBOL = "hiprtcCompileProgram";

@@ -1,5 +1,5 @@
-// Where ROCm's libraries may lie beside the system's own folders: what the environment names, AMD's packages under
-// /opt, and pip's packages (rocm-sdk-core, rocm-sdk-libraries-…, whose files are in `_rocm_sdk_core/lib` and
+// Where ROCm's libraries may be installed outside the system's folders: folders named by the environment, AMD's
+// packages under /opt, and pip's packages (rocm-sdk-core, rocm-sdk-libraries-…, with files in `_rocm_sdk_core/lib` and
 // `_rocm_sdk_libraries_…/lib`).
 
 import { existsSync } from "node:fs";
@@ -8,21 +8,21 @@ import { foldersLike, pythonPackageFolders } from "../shared/library-folders.js"
 
 /** `rocm`, `rocm-6.4.3` */
 const VERSIONED = /^rocm(?:-[\d.]+)?$/;
-/** `/opt/rocm/core-7.11`, as newer packages have it. */
+/** `/opt/rocm/core-7.11`, the layout of newer packages. */
 const CORE = /^core(?:-[\d.]+)?$/;
 const PIP_PACKAGE = /^_rocm_sdk_(?:core|libraries)/;
 const VARIABLES = ["ROCM_PATH", "HIP_PATH"] as const;
 const LIBRARY_FOLDERS = ["lib", "lib64"] as const;
 
-export interface RocmPlaces {
+interface RocmPlaces {
   readonly environment?: NodeJS.ProcessEnv;
-  /** Where AMD's packages install. */
+  /** Parent folder of AMD's packages. */
   readonly parent?: string;
-  /** Where pip's do; asked for only if this is left out. */
+  /** Folders of pip's packages; detected if absent. */
   readonly packageFolders?: readonly string[];
 }
 
-/** Folders that are there, each once. */
+/** ROCm's library folders that exist on this machine, without duplicates. */
 export function rocmFolders({
   environment = process.env,
   parent = "/opt",
@@ -35,7 +35,7 @@ export function rocmFolders({
   return [...new Set(folders)].filter((folder) => existsSync(folder));
 }
 
-/** The system's loader is asked for each name first, newest first, then each folder for all of them. */
+/** Candidates to load: each bare name for the system's loader, newest first, then all names in each folder. */
 export function namesIn(names: readonly string[], folders: readonly string[]): readonly string[] {
   return [...names, ...folders.flatMap((folder) => names.map((name) => join(folder, name)))];
 }

@@ -1,19 +1,20 @@
-// How much memory an integrated GPU of AMD's has. HIP's own answer is of little use there: some versions count the
-// BIOS' carve-out alone, some report more free than total (ROCm/hip#3892, legacy-rocm-build#6004). The kernel driver
-// tells the two pools in sysfs: VRAM, which is the carve-out, and GTT, which is the host's memory. On an integrated GPU
-// whose GTT is the larger pool allocations go there (Linux 6.10 and later).
+// How much memory an integrated AMD GPU has. HIP's own figures are unreliable there: some versions count only the BIOS
+// carve-out, some report more free than total (ROCm/hip#3892, legacy-rocm-build#6004). The kernel driver reports two
+// pools in sysfs: VRAM, which is the carve-out, and GTT, which is host memory. On an integrated GPU whose GTT is the
+// larger pool, allocations go there (Linux 6.10 and later).
 
 import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { join } from "node:path";
 
+/** Total and free bytes of a device or of the host. */
 export interface MemoryAmount {
   readonly totalBytes: number;
   readonly freeBytes: number;
 }
 
-/** The kernel driver's pools. */
-export interface MemoryPools {
+/** The kernel driver's memory pools. */
+interface MemoryPools {
   readonly vram: MemoryAmount;
   readonly gtt: MemoryAmount;
 }
@@ -22,7 +23,7 @@ const DEVICES = "/sys/bus/pci/devices";
 /** `0000:c5:00.0`: domain, bus, device and function. */
 const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Of the device at a PCI address; undefined if the kernel driver does not tell. */
+/** Pools of the device at a PCI address; undefined if the kernel driver does not report them. */
 export function memoryPools(pciAddress: string, devices: string = DEVICES): MemoryPools | undefined {
   if (!PCI_ADDRESS.test(pciAddress)) return undefined;
   const folder = join(devices, pciAddress.toLowerCase());
@@ -37,7 +38,7 @@ export function memoryPools(pciAddress: string, devices: string = DEVICES): Memo
   return vram === undefined || gtt === undefined ? undefined : { vram, gtt };
 }
 
-/** What the device can allocate, from what HIP reports and from what the kernel driver tells. */
+/** The memory that an integrated GPU can allocate, from HIP's figures and the kernel driver's. */
 export function sharedMemory(
   reported: MemoryAmount,
   pools: MemoryPools | undefined,
@@ -45,7 +46,7 @@ export function sharedMemory(
 ): MemoryAmount {
   if (pools === undefined) return withinTotal(reported, host);
   const { vram, gtt } = pools;
-  // GTT may be set larger than the host's memory is, and the host uses that too.
+  // GTT may be configured larger than the host's memory, which the host uses too.
   if (gtt.totalBytes > vram.totalBytes)
     return {
       totalBytes: Math.min(gtt.totalBytes, host.totalBytes),
@@ -54,7 +55,7 @@ export function sharedMemory(
   return vram;
 }
 
-/** More free than total: it is the total that was counted short, but it is no more than the machine has. */
+/** If more is free than the total, the total was counted too low; it is still bounded by the machine's memory. */
 function withinTotal({ totalBytes, freeBytes }: MemoryAmount, host: MemoryAmount): MemoryAmount {
   const mostBytes = Math.max(totalBytes, Math.min(freeBytes, host.totalBytes));
   return { totalBytes: mostBytes, freeBytes: Math.min(freeBytes, mostBytes) };

@@ -6,12 +6,13 @@ import type { ArgumentBlock } from "./driver.js";
 import { addressOf } from "./ffi.js";
 
 const ARGUMENT_OFFSET = 16;
-/** What every device takes. */
+/** Supported by every device. */
 const MAX_ARGUMENT_BYTES = 4096;
 
+/** Memory for a kernel's argument with the pointer list that launches take; rewritten in place between launches. */
 export class ParameterBlock implements ArgumentBlock {
   readonly view: DataView;
-  /** Of the list of pointers. */
+  /** Address of the pointer list. */
   readonly parameters: bigint;
 
   constructor(sizeBytes: number) {

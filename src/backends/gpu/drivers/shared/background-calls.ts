@@ -1,36 +1,38 @@
-// Calls that block, on threads of Node's pool. That pool also reads files, so only some of its threads may wait for
-// events; and its threads know no device at first, which some calls need.
+// Blocking calls, run on threads of Node's pool. The pool also reads files, so only some of its threads may wait for
+// events; and its threads are not bound to a device at first, which some calls need.
 
 import { CONTEXT_IS_DESTROYED, INVALID_CONTEXT } from "./gpu-error.js";
 
-/** Of the four that the pool has unless told otherwise: the others go on reading. */
+/** Of the four threads that the pool has by default; the others continue to read files. */
 const MAX_WAITING = 2;
 /**
- * Twice the threads of the pool: by then a thread that knows the device has run the call, unless the pool is larger.
+ * Twice the pool's default number of threads: by then a thread that is bound to the device has run the call, unless the
+ * pool is larger.
  */
 const MAX_BINDINGS = 8;
 
 let waiting = 0;
 const queue: (() => void)[] = [];
 
-/** Threads that wait for an event, and callbacks for when none does any more. */
+/** Number of threads that wait for an event, and callbacks for when the last of them returns. */
 interface Watch {
   threads: number;
   readonly ended: (() => void)[];
 }
 
+/** Runs a device's blocking calls on threads of Node's pool and binds those threads to the device as needed. */
 export class BackgroundCalls {
   readonly #bindThread: () => Promise<number>;
   readonly #watches = new Map<bigint, Watch>();
 
-  /** `bindThread` makes the device known to one thread of the pool, whichever is free. */
+  /** `bindThread` binds one free thread of the pool to the device. */
   constructor(bindThread: () => Promise<number>) {
     this.#bindThread = bindThread;
   }
 
   /**
-   * A thread that does not know the device returns an error and is bound to the device; `otherwise` runs if that does
-   * not help.
+   * Runs a call on the pool. A thread that is not bound to the device returns an error and is then bound; `otherwise`
+   * runs if that does not help.
    */
   async run(call: () => Promise<number>, otherwise: () => number | Promise<number>): Promise<number> {
     for (let tries = 0; tries < MAX_BINDINGS; tries++) {
@@ -42,8 +44,8 @@ export class BackgroundCalls {
   }
 
   /**
-   * Waits for an event on a thread of the pool, in order of asking. Every step does, so few turns of the event loop lie
-   * between.
+   * Waits for an event on a thread of the pool, first come, first served. Every step waits this way, so it takes few
+   * turns of the event loop.
    */
   async wait(event: bigint, call: () => Promise<number>, otherwise: () => number | Promise<number>): Promise<number> {
     const watch = this.#watch(event);
@@ -70,7 +72,7 @@ export class BackgroundCalls {
     return this.#watches.has(event);
   }
 
-  /** Calls back when no thread waits for the event any more; at once if none does. */
+  /** Calls `ended` when no thread waits for the event any more; immediately if none does. */
   afterWaits(event: bigint, ended: () => void): void {
     const watch = this.#watches.get(event);
     if (watch === undefined) ended();

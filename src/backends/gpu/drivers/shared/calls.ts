@@ -1,8 +1,9 @@
-// The functions that HIP and CUDA have in common, by this project's names. They differ in spelling, not in what they
-// take: each driver's ffi.ts gives the C prototypes. `out` is the address that a result is written to.
+// The functions that HIP and CUDA have in common, under this project's names. Their symbols differ, their parameters do
+// not: each driver's ffi.ts has the C prototypes. `out` is the address that a result is written to.
 
 import type { NativeCall } from "./ffi.js";
 
+/** The driver functions that HIP and CUDA share; each returns a status, 0 for success. */
 export interface DriverCalls {
   readonly memoryInfo: NativeCall<[outFree: bigint, outTotal: bigint]>;
   readonly allocate: NativeCall<[out: bigint, sizeBytes: number]>;
@@ -47,11 +48,11 @@ export interface DriverCalls {
   readonly endCapture: NativeCall<[stream: bigint, out: bigint]>;
   readonly launchGraph: NativeCall<[graph: bigint, stream: bigint]>;
   readonly destroyGraph: NativeCall<[graph: bigint]>;
-  /** Of the recording that a graph was made ready from. */
+  /** Destroys the captured graph from which an executable graph was instantiated. */
   readonly destroyRecording: NativeCall<[recording: bigint]>;
 }
 
-/** hiprtc and NVRTC alike. */
+/** The functions that hiprtc and NVRTC share. */
 export interface CompilerCalls {
   readonly version: NativeCall<[outMajor: bigint, outMinor: bigint]>;
   readonly createProgram: NativeCall<

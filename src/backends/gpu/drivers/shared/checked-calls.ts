@@ -1,5 +1,5 @@
-// A driver's functions with what their numbers mean: zero goes on, anything else is a GpuError that names the function,
-// the number, what the library says of it, and the sizes that were asked for.
+// Checks the status of a driver's functions: 0 is success, anything else becomes a GpuError with the function, the
+// number, the library's description of it and the requested sizes.
 
 import type { GpuError } from "../../../../errors.js";
 import { type ErrorWords, failedCall, type GpuErrorKind } from "./gpu-error.js";
@@ -7,13 +7,14 @@ import type { DriverKind } from "./driver.js";
 import type { DriverCalls } from "./calls.js";
 import type { BoundCalls, Outputs } from "./ffi.js";
 
-export interface CallSite {
+interface CallSite {
   readonly kind: DriverKind;
   readonly index: number;
   readonly bound: BoundCalls<DriverCalls>;
   words(number: number): ErrorWords;
 }
 
+/** Turns failed statuses of one device's calls into `GpuError`s. */
 export class CheckedCalls {
   readonly place: string;
   readonly #site: CallSite;
@@ -29,7 +30,10 @@ export class CheckedCalls {
     if (number !== 0) throw this.error(this.#site.bound.symbols[call], purpose, number);
   }
 
-  /** Frees something, ignoring failures of a lost device: the call that lost it has reported it. */
+  /**
+   * Checks the status of a call that frees something; failures of a lost device are ignored, because the call that lost
+   * it has reported it.
+   */
   givenBack(call: keyof DriverCalls, number: number): void {
     if (number === 0) return;
     const error = this.error(this.#site.bound.symbols[call], "internal", number);
@@ -62,7 +66,7 @@ export class CheckedCalls {
     });
   }
 
-  /** Best effort: a device that is lost does not know. */
+  /** Best effort: a lost device cannot report its memory. */
   #freeText(): string {
     const { address } = this.#outputs;
     if (this.#site.bound.calls.memoryInfo(address, address + 8n) !== 0) return "";

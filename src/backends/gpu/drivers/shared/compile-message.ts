@@ -1,19 +1,21 @@
-// Messages to and from the compiler processes. One request at a time.
+// Messages to and from the compiler processes, one request at a time.
 
+/** A request to a compiler process. */
 export interface CompileQuestion {
   readonly source: string;
-  /** Of the source, for the compiler's messages. */
+  /** File name for the compiler's messages. */
   readonly name: string;
   readonly options: readonly string[];
 }
 
-/** The compiler's own refusal, or that its library cannot be used over there. */
-export interface CompileProblem {
+/** A function of the compiler that failed, with its log. */
+interface CompileProblem {
   readonly call: string;
   readonly number: number;
   readonly log: string;
 }
 
+/** Compiled code, the compiler's errors, or why the process could not use the compiler's library. */
 export type CompileAnswer =
   | { readonly code: Uint8Array }
   | { readonly problem: CompileProblem }

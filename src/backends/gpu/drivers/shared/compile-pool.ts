@@ -1,5 +1,5 @@
-// A pool of compiler processes, started when there is work and ended after some idle time. A process that crashes,
-// or does not end in time, is the result of the request it had; the next request gets a new process.
+// A pool of compiler processes, started on demand and ended after some idle time. If a process crashes or exceeds its
+// deadline, that is the result of its request; the next request gets a new process.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,10 +9,10 @@ import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
 import type { DriverKind } from "./driver.js";
 import { gpuError } from "./gpu-error.js";
 
-/** The compiler's answer, or how its process ended as the rest of a sentence. */
+/** The compiler's answer, or how its process ended, worded as the rest of a sentence. */
 export type PoolAnswer = CompileAnswer | { readonly died: string };
 
-export interface CompilePoolOptions {
+interface CompilePoolOptions {
   readonly processes?: number;
   readonly deadlineMs?: number;
 }
@@ -21,17 +21,18 @@ const MAX_PROCESSES = 16;
 /** Long enough for the largest kernel on a busy machine with two cores. */
 const DEADLINE_MS = 180_000;
 const IDLE_MS = 2000;
-/** Of what a dying compiler says: the reason stands at its end. */
+/** Characters kept of a crashed compiler's output: the reason is at its end. */
 const MAX_LAST_WORDS = 2000;
 const MAX_SHOWN_CHARACTERS = 300;
 
-const UNWANTED: PoolAnswer = { died: "was not wanted any more" };
+const UNWANTED: PoolAnswer = { died: "was cancelled" };
 
 interface Job {
   readonly question: CompileQuestion;
   settle(answer: PoolAnswer): void;
 }
 
+/** Compiles in child processes, several at a time, because a compiler may crash. */
 export class CompilePool {
   readonly #kind: DriverKind;
   readonly #library: string;
@@ -110,7 +111,7 @@ class Worker {
 
   constructor(path: string, args: readonly string[], deadlineMs: number) {
     this.#deadlineMs = deadlineMs;
-    // Nothing of how this process was started is for the other: no inspector, no loaders.
+    // The child inherits none of this process's flags: no inspector, no loaders.
     this.#child = fork(path, args, {
       serialization: "advanced",
       execArgv: [],
@@ -120,8 +121,8 @@ class Worker {
       this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
     });
     this.#child.on("message", (answer: CompileAnswer) => this.#finish(answer));
-    this.#child.on("error", (error) => this.#end(`could not be started or spoken to: ${error.message}`));
-    // By "close" its last words have been read, too.
+    this.#child.on("error", (error) => this.#end(`could not be started or reached: ${error.message}`));
+    // At "close" all of its output has been read.
     this.#child.on("close", (status, signal) =>
       this.#end(signal === null ? `ended with status ${status}` : `was ended by ${signal}`),
     );
@@ -140,16 +141,16 @@ class Worker {
       this.#child.kill("SIGKILL");
     }, this.#deadlineMs);
     this.#child.send(job.question, (error) => {
-      if (error !== null) this.#end(`could not be spoken to: ${error.message}`);
+      if (error !== null) this.#end(`could not be reached: ${error.message}`);
     });
   }
 
-  /** Ends with the job, if that is what it is at. */
+  /** Ends the process if it is working on this job. */
   drop(job: Job): void {
-    if (this.#job === job) this.#end("was not wanted any more");
+    if (this.#job === job) this.#end("was cancelled");
   }
 
-  /** Waits a while for more to do; this process does not wait for it. */
+  /** Keeps the idle process for a while, without keeping this process alive. */
   rest(): void {
     this.#keepAlive(false);
     this.#timer = setTimeout(() => this.#dismiss(), IDLE_MS).unref();
@@ -201,14 +202,14 @@ class Worker {
   }
 }
 
-/** The built one, also for a run from the sources, as in tests. */
+/** The built file, even when running from the sources as tests do. */
 function childPath(): string {
   const path = packageFile("dist/backends/gpu/drivers/compile-child.js");
   if (existsSync(path)) return path;
   throw gpuError({
     kind: "compile",
     place: "kernels",
-    what: "compile-child.js is not there",
-    remedy: "install the package anew, or run `npm run build` in a checkout",
+    what: "compile-child.js is missing",
+    remedy: "reinstall the package, or run `npm run build` in a checkout",
   });
 }

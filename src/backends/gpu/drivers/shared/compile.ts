@@ -1,4 +1,4 @@
-// One run of a run-time compiler: source in, code or its complaints out. Blocks, and may end the process: see
+// One run of a run-time compiler: source in, code or error log out. It blocks, and may crash the process: see
 // compile-child.
 
 import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
@@ -8,6 +8,7 @@ import { addressOf, type BoundCalls, Outputs } from "./ffi.js";
 /** Characters of a compiler's log that are kept; templates can produce megabytes. */
 const MAX_LOG_BYTES = 256 * 1024;
 
+/** Compiles one source with the loaded library, blocking this thread. */
 export function compileProgram(
   { calls, symbols }: BoundCalls<CompilerCalls>,
   { source, name, options }: CompileQuestion,
@@ -26,7 +27,7 @@ export function compileProgram(
     const sized = calls.codeSize(program, outputs.clear().address);
     if (sized !== 0) return refuse("codeSize", sized);
     const code = new Uint8Array(outputs.size());
-    if (code.byteLength === 0) return refuse("codeSize", 0, "the compiler gave no code");
+    if (code.byteLength === 0) return refuse("codeSize", 0, "the compiler returned no code");
     const read = calls.code(program, addressOf(code.buffer));
     return read === 0 ? { code } : refuse("code", read);
   } finally {

@@ -1,19 +1,20 @@
-// What differs between NVRTC and hiprtc, as seen by the process that asks and by the one that compiles.
+// What differs between NVRTC and hiprtc, for the requesting process and for the compiling one.
 
 import type { CompileOptions, DriverKind } from "./driver.js";
 import type { CompilerCalls } from "./calls.js";
 import type { Prototypes } from "./ffi.js";
 
+/** The functions and command line of NVRTC or hiprtc. */
 export interface CompilerFlavour {
   readonly kind: DriverKind;
   /** Human-readable name. */
   readonly name: string;
   readonly prototypes: Prototypes<CompilerCalls>;
-  /** The command line. */
+  /** The compiler's command-line options. */
   options(options: CompileOptions): readonly string[];
 }
 
-/** `-DNAME=value` for each; both compilers read it so. */
+/** One `-DNAME=value` per define, in the syntax that both compilers accept. */
 export function defineOptions({ waveSize, defines }: CompileOptions): readonly string[] {
   return [`-DWAVE=${waveSize}`, ...Object.entries(defines).map(([name, value]) => `-D${name}=${value}`)];
 }

@@ -1,5 +1,5 @@
-// A run-time compiler as the backend sees it: asked in this process only for its version, and that once; at work in
-// others, because some compilers end theirs over an architecture they do not know.
+// A run-time compiler as the backend sees it: in this process it is asked for its version, once; it compiles in child
+// processes, because some compilers terminate their process on an unknown architecture.
 
 import { basename } from "node:path";
 import { CompilePool, type PoolAnswer } from "./compile-pool.js";
@@ -16,10 +16,11 @@ import {
 import { type LibraryFile, libraryFile, type NativeLibrary, Outputs, symbolOf } from "./ffi.js";
 import { recallCompiler, rememberCompiler } from "./known-compilers.js";
 
-/** What NVRTC and hiprtc return for an option they do not know, which an unknown architecture is. */
+/** NVRTC's and hiprtc's status for an unknown option, and so for an unknown architecture. */
 const INVALID_OPTION = 5;
 const MAX_SHOWN_CHARACTERS = 400;
 
+/** NVRTC or hiprtc, compiling in child processes. */
 export class NativeCompiler implements GpuCompiler {
   readonly identity: string;
   /** Human-readable: name, version and file. */
@@ -35,7 +36,7 @@ export class NativeCompiler implements GpuCompiler {
     this.#pool = poolOf(this.identity, flavour, library);
   }
 
-  /** The compiler that is described by `wanted`, loaded only if no earlier process has recorded its version. */
+  /** Finds the compiler that `wanted` describes; it is loaded only if no earlier process has recorded its version. */
   static find(flavour: CompilerFlavour, wanted: WantedLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const known = recallCompiler(wanted);
     if (known !== undefined) return new NativeCompiler(flavour, known, release);
@@ -47,7 +48,7 @@ export class NativeCompiler implements GpuCompiler {
     return new NativeCompiler(flavour, identity, release);
   }
 
-  /** `release` is what else tells versions of it apart. */
+  /** Uses a loaded library; `release` distinguishes builds that report the same version. */
   static open(flavour: CompilerFlavour, library: NativeLibrary, release = ""): NativeCompiler | UnavailableDriver {
     const identity = learn(flavour, library);
     return isUnavailableDriver(identity) ? identity : new NativeCompiler(flavour, identity, release);
@@ -75,7 +76,7 @@ export class NativeCompiler implements GpuCompiler {
         kind: "compile",
         place,
         what: `the process that compiled ${name} for ${architecture} ${answer.died}`,
-        remedy: `${this.summary} may not know ${architecture}: install a newer one`,
+        remedy: `${this.summary} may not support ${architecture}: install a newer version`,
         details: { ...details, call: symbolOf(this.#flavour.prototypes.compileProgram) },
       });
     }
@@ -85,7 +86,7 @@ export class NativeCompiler implements GpuCompiler {
       place,
       what: `${call} returned ${number} for ${name}, ${architecture}${shownLog(log)}`,
       ...(number === INVALID_OPTION
-        ? { remedy: `${this.summary} does not seem to know ${architecture}: install a newer one` }
+        ? { remedy: `${this.summary} does not seem to support ${architecture}: install a newer version` }
         : {}),
       details: { ...details, call, number, log },
     });
@@ -93,7 +94,7 @@ export class NativeCompiler implements GpuCompiler {
 }
 
 interface CompilerIdentity {
-  /** The name it loads under. */
+  /** The name under which it was loaded. */
   readonly library: string;
   readonly version: string;
   readonly file: LibraryFile | undefined;
@@ -110,14 +111,14 @@ function learn(flavour: CompilerFlavour, library: NativeLibrary): CompilerIdenti
 
 const pools = new Map<string, CompilePool>();
 
-/** All backends of a process share the processes of one compiler. */
+/** Backends of this process share one pool per compiler. */
 function poolOf(identity: string, { kind }: CompilerFlavour, library: string): CompilePool {
   const pool = pools.get(identity) ?? new CompilePool(kind, library);
   pools.set(identity, pool);
   return pool;
 }
 
-/** The first complaint; the details keep the whole log. */
+/** The first error; the details have the whole log. */
 function shownLog(log: string): string {
   const lines = log.split("\n").map((line) => line.trim());
   const first = lines.find((line) => /\berror\b/i.test(line)) ?? lines.find((line) => line !== "");

@@ -1,4 +1,4 @@
-// What the parts of a device share: its functions, checked and in the background, what it has handed out, its lifetime.
+// State that the parts of a device share: its functions, checked and in the background, its open handles, its lifetime.
 
 import { Lifetime } from "../../../../lifetime.js";
 import type { DeviceAdapter } from "./adapter.js";
@@ -8,13 +8,14 @@ import { CheckedCalls } from "./checked-calls.js";
 import { Outputs } from "./ffi.js";
 import { type HandleKind, Ledger } from "./ledger.js";
 
+/** State that the parts of one `NativeDevice` share. */
 export class DeviceCore {
   readonly adapter: DeviceAdapter;
   readonly calls: DriverCalls;
   readonly checked: CheckedCalls;
   readonly background: BackgroundCalls;
   readonly ledger = new Ledger();
-  /** Two results of calls of this thread. */
+  /** Room for two results of calls on this thread. */
   readonly outputs = new Outputs(16);
   readonly lifetime: Lifetime;
 
@@ -30,18 +31,18 @@ export class DeviceCore {
     this.lifetime = new Lifetime(this.checked.place);
   }
 
-  /** Makes the device current for this thread, or throws where it has been disposed. */
+  /** Makes the device current for this thread; throws if it has been disposed. */
   use(): void {
     this.lifetime.assertAlive();
     this.adapter.makeCurrent();
   }
 
-  /** Where a call of this thread may write its result. */
+  /** Cleared memory to which a call on this thread may write its result. */
   out(): bigint {
     return this.outputs.clear().address;
   }
 
-  /** Enters what a call has just written. */
+  /** Records the handle that a call has just written. */
   enter(kind: HandleKind): bigint {
     const handle = this.outputs.pointer();
     this.ledger.add(kind, handle);

@@ -1,6 +1,6 @@
-// A device over a driver's functions: what HIP and CUDA do alike, which is nearly everything; the rest is its adapter.
-// Every handle is entered in a ledger, so that disposing frees what is left, users before what they use, and a handle
-// that was given back twice never reaches the library.
+// A device over a driver's functions: everything that HIP and CUDA do alike, which is nearly all; the rest is in the
+// adapter. Every handle is recorded in a ledger, so that disposing frees what is left, dependents first, and a handle
+// that is freed twice never reaches the library.
 
 import type {
   ArgumentBlock,
@@ -30,19 +30,20 @@ import { loadModule } from "./modules.js";
 import { abandonRecording, endRecording } from "./recording.js";
 import { registerPages, unregisterPages } from "./registered-pages.js";
 
-/** The same numbers in both drivers. */
+/** Flags with the same values in both drivers. */
 const STREAM_NON_BLOCKING = 1;
 const EVENT_BLOCKING = 1;
 const EVENT_UNTIMED = 2;
 const CAPTURE_THREAD_LOCAL = 1;
-/** Between two looks at an event that no thread can wait for. */
+/** Interval at which an event is polled if no thread can wait for it. */
 const LOOK_MS = 1;
 
+/** `GpuDevice` over the functions of HIP or CUDA. */
 export class NativeDevice implements GpuDevice {
   readonly kind: DriverKind;
   readonly properties: GpuProperties;
   readonly #core: DeviceCore;
-  // On the way of every launch: looked up once.
+  // Used by every launch: looked up once.
   readonly #calls: DriverCalls;
   readonly #checked: CheckedCalls;
   readonly #allowedBytes = new Map<KernelHandle, number>();
@@ -172,7 +173,7 @@ export class NativeDevice implements GpuDevice {
     this.#core.ledger.take("event", event);
     const { background } = this.#core;
     if (!background.isWaitedFor(event)) this.#checked.givenBack("destroyEvent", this.#calls.destroyEvent(event));
-    // A thread looks at it: it goes when that has seen its end, or with the device.
+    // A thread is waiting for it: it is destroyed when that wait ends, or with the device.
     else background.afterWaits(event, () => (this.#core.lifetime.disposed ? 0 : this.#calls.destroyEvent(event)));
   }
 
@@ -230,12 +231,12 @@ export class NativeDevice implements GpuDevice {
   kernel(module: ModuleHandle, name: string): KernelHandle {
     this.#core.use();
     if (!this.#core.ledger.has("module", module))
-      throw new TypeError("the module was unloaded, or is another device's");
+      throw new TypeError("the module was unloaded, or belongs to another device");
     const code = this.#calls.kernel(this.#core.out(), module, name);
     if (code !== 0)
       throw this.#checked.error(this.#core.adapter.bound.symbols.kernel, "kernel load", code, `for "${name}"`);
     const kernel = this.#core.outputs.pointer() as KernelHandle;
-    // A module that is gone may have had one at the same address.
+    // An unloaded module may have had a kernel with the same handle.
     this.#allowedBytes.delete(kernel);
     return kernel;
   }
@@ -245,9 +246,9 @@ export class NativeDevice implements GpuDevice {
     const { sharedBytes } = this.properties;
     if (sizeBytes > sharedBytes)
       throw new TypeError(
-        `a block has at most ${sharedBytes} bytes of shared memory here, ${sizeBytes} were asked for`,
+        `a block has at most ${sharedBytes} bytes of shared memory on this device, ${sizeBytes} were requested`,
       );
-    // The driver takes the last number for the limit, and a kernel may serve launches of several sizes.
+    // The last value set is the limit, and a kernel may be launched with several sizes.
     if (sizeBytes <= (this.#allowedBytes.get(kernel) ?? 0)) return;
     const code = this.#core.adapter.allowSharedBytes(kernel, sizeBytes);
     this.#allowedBytes.set(kernel, sizeBytes);

@@ -1,20 +1,19 @@
-// The end of a device: waits, within limits, for what is still running, then gives everything back in order. A device
-// that does not come to an end keeps what it has until the process ends: freeing under a running kernel would wait for
-// ever.
+// Disposes of a device: waits, within a limit, for running work, then frees everything in order. A device that stays
+// busy keeps its memory until the process ends, because freeing under a running kernel could wait forever.
 
 import { NOT_READY } from "./gpu-error.js";
 import type { DeviceCore } from "./core.js";
 
 const EVENT_UNTIMED = 2;
 const PAUSE_MS = 1;
-export const DRAIN_LIMIT_MS = 5000;
+const DRAIN_LIMIT_MS = 5000;
 
-/** False if the device was still busy at the end of the time. */
+/** Waits for the device and frees everything that it holds; false if it was still busy at the time limit. */
 export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boolean {
   const { calls, ledger, background, checked } = core;
   if (!finish(core, performance.now() + limitMs)) {
     process.emitWarning(
-      `${checked.place} is still busy after ${limitMs / 1000} s; its memory comes back when the process ends`,
+      `${checked.place} is still busy after ${limitMs / 1000} s; its memory is freed when the process ends`,
       {
         type: "RocmForgeWarning",
         code: "ROCMFORGE_GPU_BUSY",
@@ -22,7 +21,7 @@ export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boole
     );
     return false;
   }
-  // A device that was lost refuses all of this; there is nothing more to do for it then.
+  // On a lost device all of these fail, and nothing more can be done.
   for (const graph of ledger.of("graph")) calls.destroyGraph(graph);
   for (const module of ledger.of("module")) calls.unloadModule(module);
   for (const event of ledger.of("event")) {
@@ -36,7 +35,7 @@ export function drain(core: DeviceCore, limitMs: number = DRAIN_LIMIT_MS): boole
   return true;
 }
 
-/** An event behind everything on each stream; any answer but "not yet" is an end of it. */
+/** Records an event at the end of each stream; any status but "not ready" counts as finished. */
 function finish({ calls, ledger, outputs }: DeviceCore, deadline: number): boolean {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (const stream of ledger.of("stream")) {

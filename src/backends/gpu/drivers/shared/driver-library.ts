@@ -1,36 +1,41 @@
-// Finds a driver's or a compiler's library and binds its functions, or returns why not and what to do.
-// A library that is not installed is expected; one that is installed and does not work is not.
+// Finds a driver's or a compiler's library and binds its functions, or returns why that failed and what to do. A
+// library that is not installed is expected; one that is installed and does not work is not.
 
 import type { GpuErrorKind, UnavailableDetails } from "./gpu-error.js";
 import { bindCalls, type BoundCalls, type NativeLibrary, openLibrary, type Prototypes } from "./ffi.js";
 
 /** Why a driver, or a library beside it, cannot be used. */
 export interface UnavailableDriver extends UnavailableDetails {
-  /** True if nothing is wrong and the machine has no such device. */
+  /** True if nothing is broken: the machine just has no such device. */
   readonly expected: boolean;
 }
 
+/** Whether a search ended with a reason instead of a driver, compiler or library. */
 export function isUnavailableDriver(found: object): found is UnavailableDriver {
   return "expected" in found;
 }
 
+/** A library to find: its names, and what to tell the user if it is missing. */
 export interface WantedLibrary {
   /** Human-readable: `the CUDA driver`. */
   readonly what: string;
   /** Environment variable that names the file. */
   readonly variable: string;
   readonly names: readonly string[];
-  /** What to do where it is not installed. */
+  /** What to do if it is not installed. */
   readonly remedy: string;
-  /** What its lack is, where it is not the driver that is missing. */
+  /** Kind of the error if it is missing; `initialisation` by default. */
   readonly kind?: GpuErrorKind;
 }
 
-/** Functions of the system's own loader, which everything here goes through. */
+/** Functions of the system's loader, named in error details. */
 const OPEN_CALL = "dlopen";
 const FIND_CALL = "dlsym";
 
-/** A variable that is set has the last word: nothing else is tried. */
+/**
+ * Loads the first library that works, or returns why none does. If the environment variable is set, only the file that
+ * it names is tried.
+ */
 export function findLibrary({
   what,
   variable,
@@ -55,12 +60,12 @@ export function findLibrary({
   return {
     ...common,
     reason: `${what} is installed but cannot be used: ${found.reason}`,
-    remedy: `install ${what} anew, with what it depends on`,
+    remedy: `reinstall ${what} and its dependencies`,
     expected: false,
   };
 }
 
-/** Binds a table; a library without one of its functions is another version than this package knows. */
+/** Binds all functions of a table; a library that lacks one of them is an unsupported version. */
 export function bindLibrary<Calls extends object>(
   what: string,
   library: NativeLibrary,
@@ -71,6 +76,7 @@ export function bindLibrary<Calls extends object>(
   return "lacking" in bound ? wrongVersion(what, library, bound.lacking, kind) : bound;
 }
 
+/** The reason for a library that lacks functions. */
 export function wrongVersion(
   what: string,
   { name }: NativeLibrary,
@@ -79,7 +85,7 @@ export function wrongVersion(
 ): UnavailableDriver {
   return {
     kind,
-    reason: `${name} is of the wrong version for this package: it has no ${lacking.join(", ")}`,
+    reason: `${name} is an unsupported version: it has no ${lacking.join(", ")}`,
     remedy: `install a newer version of ${what}`,
     expected: false,
     details: { call: FIND_CALL, library: name, lacking },

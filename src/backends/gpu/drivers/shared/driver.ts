@@ -1,76 +1,89 @@
 // What HIP and CUDA have in common, as this project uses it: the whole interface to the GPU. Everything above it
-// (buffers, loading, programs, graphs) is written once. Handles are branded, because to the libraries they are bare
-// numbers and a wrong one ends the process. Calls return at once unless they give a promise; failures are GpuErrors.
+// (buffers, loading, programs, graphs) is written once. Handles are branded, because to the libraries they are plain
+// numbers and a wrong one crashes the process. Calls return at once unless they return a promise; failures are
+// GpuErrors.
 
 declare const brand: unique symbol;
 type Handle<Kind extends string> = bigint & { readonly [brand]: Kind };
 
+/** Address of device memory, or of a place inside an allocation. */
 export type DeviceAddress = Handle<"device address">;
+/** Address of pinned or registered host memory. */
 export type HostAddress = Handle<"host address">;
+/** A stream: its copies and launches run in order. */
 export type StreamHandle = Handle<"stream">;
+/** A point in a stream that the host or another stream can wait for. */
 export type EventHandle = Handle<"event">;
+/** Compiled code that is loaded on a device. */
 export type ModuleHandle = Handle<"module">;
+/** A kernel of a loaded module. */
 export type KernelHandle = Handle<"kernel">;
+/** A captured graph that is ready to be launched. */
 export type GraphHandle = Handle<"graph">;
 
+/** The drivers that the GPU backend runs on: AMD's HIP runtime, NVIDIA's CUDA driver. */
 export type DriverKind = "hip" | "cuda";
 
+/** A device's properties, known before it is opened. */
 export interface GpuProperties {
-  /** As the driver counts, and as `--device` takes it. */
+  /** The driver's number for the device, as `--device` takes it. */
   readonly index: number;
   readonly name: string;
-  /** What kernels are compiled for: `gfx1100`, `sm_90`. */
+  /** The compilation target: `gfx1100`, `sm_90`. */
   readonly architecture: string;
   readonly totalBytes: number;
   readonly multiprocessors: number;
   readonly waveSize: 32 | 64;
-  /** The most dynamic shared memory one block may ask for. */
+  /** Maximum dynamic shared memory of a block. */
   readonly sharedBytes: number;
-  /** Shares the host's memory. */
+  /** Whether the GPU shares the host's memory. */
   readonly integrated: boolean;
 }
 
-/** Host memory that the device copies from and to at full speed. */
+/** Page-locked host memory, which the device copies from and to at full speed. */
 export interface PinnedMemory {
   readonly address: HostAddress;
-  /** A view of all of it, gone once it is freed. */
+  /** A view of all of it, invalid once it is freed. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** A kernel's one argument, at a place that does not move. Rewritten in place; a launch copies it. */
+/** Memory for a kernel's argument at a fixed address. Rewritten in place; a launch copies it. */
 export interface ArgumentBlock {
   readonly view: DataView;
 }
 
+/** Grid, threads and shared memory of one launch. */
 export interface LaunchShape {
   /** Blocks along x, y and z. */
   readonly grid: readonly [number, number, number];
   readonly threads: number;
   readonly sharedBytes: number;
-  /** May start while the launch before it drains; the kernel waits for it itself (`dependency_wait`). */
+  /** May start while its predecessor drains; the kernel itself waits for it (`dependency_wait`). */
   readonly dependent: boolean;
 }
 
+/** Options of `GpuDevice.createEvent`. */
 export interface EventOptions {
-  /** Tells the time, at some cost. */
+  /** Records timestamps for `elapsedMs`, at some cost. */
   readonly timed?: boolean;
   /**
-   * How a thread waits for it: asleep, which is the rule, or looking at it all the time, which sees its end some tens of
-   * microseconds earlier and takes a processor core until then.
+   * How a thread waits for the event: sleeping, the default, or spinning, which notices the end some tens of
+   * microseconds earlier and occupies a processor core until then.
    */
   readonly wait?: "block" | "spin";
 }
 
+/** A driver that has started. */
 export interface GpuDriver {
   readonly kind: DriverKind;
-  /** The library that answers, by the name it was found under. */
+  /** The library in use, by the name under which it was found. */
   readonly library: string;
-  /** Its version, for people. */
+  /** Human-readable version. */
   readonly version: string;
   devices(): readonly GpuProperties[];
   /**
-   * Does on another thread what takes long about opening a device, for those who have something else to do meanwhile. It
-   * may be opened at once: its properties are known, and what else is asked of it waits.
+   * Does the slow part of opening a device on another thread. The device may be opened meanwhile: its properties are
+   * known, and other calls wait.
    */
   prepare?(index: number): Promise<void>;
   open(index: number): GpuDevice;
@@ -81,16 +94,16 @@ export interface GpuDevice extends Disposable {
   readonly kind: DriverKind;
   readonly properties: GpuProperties;
 
-  /** When calls do not block any more over a device that is still being opened; never rejects. */
+  /** Resolves when calls no longer block on a device that is still being opened; never rejects. */
   whenReady?(): Promise<void>;
   memory(): { readonly totalBytes: number; readonly freeBytes: number };
   allocate(sizeBytes: number): DeviceAddress;
   free(address: DeviceAddress): void;
   allocateHost(sizeBytes: number): PinnedMemory;
   freeHost(memory: PinnedMemory): void;
-  /** Whether mapped file pages can be copied from where they are: `registerHost` works on read-only memory. */
+  /** Whether mapped file pages can be copied without a staging buffer: `registerHost` works on read-only memory. */
   readonly registersReadOnly: boolean;
-  /** Makes pages of a mapping known to the device; address and size are multiples of the page size. */
+  /** Registers pages of a mapping with the device; address and size are multiples of the page size. */
   registerHost(address: HostAddress, sizeBytes: number): Promise<void>;
   unregisterHost(address: HostAddress): Promise<void>;
 
@@ -107,40 +120,41 @@ export interface GpuDevice extends Disposable {
   destroyEvent(event: EventHandle): void;
   record(event: EventHandle, stream: StreamHandle): void;
   isDone(event: EventHandle): boolean;
-  /** Blocks a helper thread, never this one; it spins for events that were made for that only. */
+  /** Waits on a pool thread, never on this one; spins only for events created with `wait: "spin"`. */
   whenDone(event: EventHandle): Promise<void>;
   elapsedMs(start: EventHandle, end: EventHandle): number;
-  /** Blocks this thread: for cleaning up. */
+  /** Blocks this thread until the device is idle: for cleaning up. */
   synchronize(): void;
 
-  /** On another thread where the driver can: it takes milliseconds, and there are dozens. */
+  /** Loads on another thread if the driver can: a module takes milliseconds, and there are dozens. */
   loadModule(image: Uint8Array): Promise<ModuleHandle>;
   unloadModule(module: ModuleHandle): void;
   kernel(module: ModuleHandle, name: string): KernelHandle;
-  /** Once for a kernel that asks for more dynamic shared memory than every device gives. */
+  /** Call once for a kernel that uses more dynamic shared memory than every device allows by default. */
   allowSharedBytes(kernel: KernelHandle, sizeBytes: number): void;
   createArguments(sizeBytes: number): ArgumentBlock;
   launch(kernel: KernelHandle, shape: LaunchShape, argument: ArgumentBlock, stream: StreamHandle): void;
 
-  /** What is queued on the stream from here on is recorded instead of run. */
+  /** Records what is queued on the stream from here on, instead of running it. */
   beginCapture(stream: StreamHandle): void;
-  /** Ends the recording and makes it ready to run. A recording that failed is thrown away and reported. */
+  /** Ends the capture and instantiates the graph. A capture that failed is discarded, and the failure thrown. */
   endCapture(stream: StreamHandle): GraphHandle;
-  /** Cancels a recording. */
+  /** Cancels a capture. */
   abandonCapture(stream: StreamHandle): void;
   launchGraph(graph: GraphHandle, stream: StreamHandle): void;
   destroyGraph(graph: GraphHandle): void;
 }
 
-/** Source to code for one architecture. Runs in a child process: some compilers end theirs on bad input. */
+/** Compiles kernel source for one architecture, in a child process because some compilers crash on bad input. */
 export interface GpuCompiler {
-  /** Name and version: part of the key under which results are kept on disk. */
+  /** Name and version: part of the key under which compiled code is cached on disk. */
   readonly identity: string;
   compile(source: string, options: CompileOptions): Promise<Uint8Array>;
 }
 
+/** Target and defines of one compilation. */
 export interface CompileOptions {
-  /** For messages. */
+  /** The source's name in messages. */
   readonly name: string;
   readonly architecture: string;
   readonly waveSize: 32 | 64;

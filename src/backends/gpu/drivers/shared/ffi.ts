@@ -1,35 +1,36 @@
-// The only file of the GPU backend that imports Koffi: opens shared libraries, binds functions of tables of C
-// prototypes, and knows the addresses of memory. Every pointer, also one that a function writes through, crosses as a
-// BigInt address, so that no call converts or allocates anything.
+// The only file of the GPU backend that imports Koffi: opens shared libraries, binds functions by their C prototypes,
+// and converts between memory and addresses. Every pointer, including those that a function writes through, is passed
+// as a BigInt address, so that no call converts or allocates anything.
 
 import koffi, { type LibraryHandle } from "koffi";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename } from "node:path";
 
-export type NativeArgument = bigint | number | string | readonly string[] | null;
+type NativeArgument = bigint | number | string | readonly string[] | null;
 
-/** A function of a library; gives the library's status number. */
+/** A function of a library that returns a status. */
 export type NativeCall<Arguments extends readonly NativeArgument[]> = (...args: Arguments) => number;
 
+/** A shared library that is loaded for the rest of the process. */
 export interface NativeLibrary {
-  /** The name it was found under. */
+  /** The name under which it was found. */
   readonly name: string;
   readonly handle: LibraryHandle;
 }
 
-/** None of the names is on this machine, or one is and does not work. */
-export interface MissingLibrary {
+/** Why no library was loaded: none of the names exists on this machine, or one exists and does not work. */
+interface MissingLibrary {
   readonly missing: "absent" | "broken";
   readonly reason: string;
 }
 
-// Exactly this when the file itself is not there; a file that lacks another library is reported with that one's name.
+// The message if the file itself does not exist; a missing dependency is reported with the dependency's name.
 const NOT_THERE = /^Failed to load shared library: (?:cannot open shared object file: )?No such file or directory$/;
 
-/** Kept for good: a driver that is unloaded takes its threads' code away under them. */
+/** Never unloaded: unloading a driver would remove code that its threads are running. */
 const opened = new Map<string, NativeLibrary>();
 
-/** The first of the names that loads. */
+/** Loads the first of the names that can be loaded. */
 export function openLibrary(names: readonly string[]): NativeLibrary | MissingLibrary {
   let broken: string | undefined;
   for (const name of names) {
@@ -49,12 +50,12 @@ export function openLibrary(names: readonly string[]): NativeLibrary | MissingLi
   return { missing: "absent", reason: `none of ${names.join(", ")} is on this machine` };
 }
 
-/** As in dlfcn.h of every Linux: functions are bound when they are first called. */
+/** From dlfcn.h on Linux: functions are bound at their first call. */
 const RTLD_LAZY = 1;
 
 /**
- * Loads the first of the names that loads on a thread of Node's pool, so that `openLibrary` finds it in memory: a large
- * library takes from tens of milliseconds to seconds. Resolves in any case.
+ * Loads the first of the names that can be loaded, on a thread of Node's pool, so that `openLibrary` finds it in
+ * memory: a large library takes tens of milliseconds to seconds. Always resolves.
  */
 export async function loadInBackground(names: readonly string[]): Promise<void> {
   try {
@@ -69,7 +70,7 @@ export async function loadInBackground(names: readonly string[]): Promise<void> 
       if (handle !== null && handle !== 0n) return;
     }
   } catch {
-    // A system without such a function loads it when it is opened.
+    // Without dlopen the library is loaded when it is opened.
   }
 }
 
@@ -81,16 +82,17 @@ interface LoaderCall {
   ) => void;
 }
 
-/** C prototypes by the names that this project gives the functions. */
+/** C prototypes by this project's names for the functions. */
 export type Prototypes<Calls> = Readonly<Record<keyof Calls & string, string>>;
 
+/** The bound functions of a table. */
 export interface BoundCalls<Calls> {
   readonly calls: Calls;
-  /** The library's own names, for messages. */
+  /** The functions' symbols in the library, for messages. */
   readonly symbols: Readonly<Record<keyof Calls & string, string>>;
 }
 
-/** The table's functions, or the names of those that the library lacks. */
+/** Binds the functions of a table, or returns the symbols that the library lacks. */
 export function bindCalls<Calls extends object>(
   library: NativeLibrary,
   prototypes: Prototypes<Calls>,
@@ -107,6 +109,7 @@ export function bindCalls<Calls extends object>(
   return { calls: calls as Calls, symbols: symbols as BoundCalls<Calls>["symbols"] };
 }
 
+/** Whether a library exports this symbol. */
 export function hasSymbol({ handle }: NativeLibrary, symbol: string): boolean {
   try {
     return handle.symbol(symbol) !== null;
@@ -115,14 +118,14 @@ export function hasSymbol({ handle }: NativeLibrary, symbol: string): boolean {
   }
 }
 
-/** The library's own name for a function. */
+/** The symbol in a C prototype. */
 export function symbolOf(prototype: string): string {
   const symbol = /(\w+)\s*\(/.exec(prototype)?.[1];
   if (symbol === undefined) throw new TypeError(`not a prototype: ${prototype}`);
   return symbol;
 }
 
-/** The same call on a thread of Node's pool. */
+/** Makes the call on a thread of Node's pool. */
 export function inBackground<Arguments extends readonly NativeArgument[]>(
   call: NativeCall<Arguments>,
   ...args: Arguments
@@ -137,24 +140,24 @@ export function inBackground<Arguments extends readonly NativeArgument[]>(
 }
 
 /**
- * Of a buffer's bytes, which V8 keeps outside its heap and never moves; good for as long as the buffer is referenced.
- * Small arrays do lie in the heap until someone asks for their buffer, as this does.
+ * Address of a buffer's bytes, which V8 keeps outside its heap and never moves; valid while the buffer is referenced.
+ * Small arrays are inside the heap until their `buffer` is read, as this function does.
  */
 export function addressOf(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): bigint {
   return bytes instanceof ArrayBuffer ? koffi.address(bytes) : koffi.address(bytes.buffer) + BigInt(bytes.byteOffset);
 }
 
-/** An ArrayBuffer over memory that a library owns: using it after that has been freed ends the process. */
+/** An ArrayBuffer over memory that a library owns; using it after the memory is freed crashes the process. */
 export function memoryViewOf(address: bigint, sizeBytes: number): ArrayBuffer {
   return koffi.view(address, sizeBytes);
 }
 
-/** Text that a library keeps, NUL at its end; empty for no text. */
+/** Reads NUL-terminated text that a library owns; empty for a null pointer. */
 export function textAt(address: bigint | null): string {
   return address === null || address === 0n ? "" : koffi.decode.string(address);
 }
 
-/** Memory for what functions write through pointers: read right after the call, before the next one. */
+/** Memory that functions write results to; read it right after the call, before the next one. */
 export class Outputs {
   readonly view: DataView;
   readonly address: bigint;
@@ -166,12 +169,12 @@ export class Outputs {
     this.address = addressOf(this.#buffer);
   }
 
-  /** A handle or an address at a multiple of eight bytes. */
+  /** The handle or address in the eight-byte slot `index`. */
   pointer(index = 0): bigint {
     return this.view.getBigUint64(8 * index, true);
   }
 
-  /** A size, which this project takes for exact. */
+  /** The size in slot `index`, as a number that is assumed to be exact. */
   size(index = 0): number {
     return Number(this.view.getBigUint64(8 * index, true));
   }
@@ -180,7 +183,7 @@ export class Outputs {
     return this.view.getInt32(byteOffset, true);
   }
 
-  /** Zeros, so that a call that fails without writing leaves nothing of the last one. */
+  /** Writes zeros, so that a call that fails without writing leaves no earlier result. */
   clear(): this {
     new Uint8Array(this.#buffer).fill(0);
     return this;
@@ -193,15 +196,15 @@ export class Outputs {
   }
 }
 
-/** A library's file with its size and time: two builds of one version are told apart by them. */
+/** A library's file with its size and modification time, which distinguish two builds of one version. */
 export interface LibraryFile {
-  /** Of the file itself, whatever links lead to it. */
+  /** Path of the file itself, with links resolved. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly modifiedMs: number;
 }
 
-/** Of a loaded library; undefined if the system does not tell. */
+/** The file of a loaded library; undefined if the system does not report it. */
 export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   try {
     const path = name.includes("/") ? name : mappedPath(name);
@@ -211,7 +214,7 @@ export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   }
 }
 
-/** Undefined if there is none. */
+/** The file at a path; undefined if there is none. */
 export function libraryFileAt(path: string): LibraryFile | undefined {
   try {
     const real = realpathSync(path);
@@ -222,7 +225,7 @@ export function libraryFileAt(path: string): LibraryFile | undefined {
   }
 }
 
-/** The loader's own name for the file may be a link's target: libnvrtc.so.12 is mapped as libnvrtc.so.12.4.127. */
+/** The mapped path may be a link's target: libnvrtc.so.12 is mapped as libnvrtc.so.12.4.127. */
 function mappedPath(name: string): string | undefined {
   const maps = readFileSync("/proc/self/maps", "utf8");
   const start = name.replace(/\.so\b.*$/, ".so");

@@ -1,9 +1,10 @@
-// GpuErrors from what a library's function returned: which kind of failure a number is, in words, and what to do.
-// HIP and CUDA share the numbers that matter here; the names and sentences come from the library itself.
+// Makes GpuErrors from the status of a library's function: the kind of failure, its text and what to do. HIP and CUDA
+// share the numbers that matter here; names and descriptions come from the library itself.
 
 import { GpuError } from "../../../../errors.js";
 import type { DriverKind } from "./driver.js";
 
+/** Kinds of GPU failures; each determines an error code and the advice given. */
 export type GpuErrorKind =
   | "initialisation"
   | "device not found"
@@ -20,42 +21,43 @@ const KINDS = {
     code: "GPU_INITIALISATION",
     remedy: "install or update the driver; `rocmforge doctor` shows what was found",
   },
-  "device not found": { code: "GPU_DEVICE_NOT_FOUND", remedy: "`rocmforge devices` lists what is there" },
+  "device not found": { code: "GPU_DEVICE_NOT_FOUND", remedy: "`rocmforge devices` lists the devices" },
   "out of memory": {
     code: "GPU_OUT_OF_MEMORY",
     remedy:
-      "take a shorter context (`contextTokens`), a smaller quantisation or another device, or end what else uses this one",
+      "use a shorter context (`contextTokens`), a smaller quantisation or another device, or end other programs that use this one",
   },
-  copy: { code: "GPU_COPY", remedy: "load the model again, and report this if it comes back" },
-  launch: { code: "GPU_LAUNCH", remedy: "load the model again, and report this if it comes back" },
+  copy: { code: "GPU_COPY", remedy: "load the model again, and report this if it happens again" },
+  launch: { code: "GPU_LAUNCH", remedy: "load the model again, and report this if it happens again" },
   "kernel load": {
     code: "GPU_KERNEL_LOAD",
     remedy:
-      "the compiler and the driver may be too far apart in age: `rocmforge devices` shows both, update the older one",
+      "the versions of compiler and driver may be too far apart: `rocmforge devices` shows both, update the older one",
   },
   compile: {
     code: "GPU_COMPILE",
-    remedy: "`rocmforge devices` shows the compiler in use; a newer one may know this card",
+    remedy: "`rocmforge devices` shows the compiler in use; a newer one may support this card",
   },
   "device lost": {
     code: "GPU_DEVICE_LOST",
-    remedy: "load the model again; if that fails too start the program anew, and look into the system's log (dmesg)",
+    remedy: "load the model again; if that fails too, restart the program and check the system log (dmesg)",
   },
   internal: { code: "GPU_INTERNAL", remedy: "report this with the command and the output of `rocmforge doctor`" },
 } as const satisfies Record<GpuErrorKind, { readonly code: string; readonly remedy: string }>;
 
-export interface GpuFailure {
+interface GpuFailure {
   readonly kind: GpuErrorKind;
-  /** What stopped: `cuda`, `hip device 1`, `hiprtc`. */
+  /** What failed: `cuda`, `hip device 1`, `hiprtc`. */
   readonly place: string;
   /** What happened, as a sentence without its full stop. */
   readonly what: string;
-  /** In place of the advice that goes with the kind. */
+  /** Replaces the default advice of the kind. */
   readonly remedy?: string;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
 
+/** Makes a `GpuError` whose code follows from its kind. */
 export function gpuError({
   kind,
   place,
@@ -74,13 +76,13 @@ export function gpuError({
 export interface UnavailableDetails {
   readonly reason: string;
   readonly remedy: string;
-  /** Absent: `initialisation`. */
+  /** `initialisation` if absent. */
   readonly kind?: GpuErrorKind;
-  /** `call`, `number` and `name` if a function of the library failed, and what else is known. */
+  /** `call`, `number` and `name` if a function of the library failed, and whatever else is known. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The error for a caller that asked for this backend and no other. */
+/** The error for a caller that explicitly requested this backend. */
 export function unavailableDriverError(
   backend: string,
   { reason, remedy, kind = "initialisation", details }: UnavailableDetails,
@@ -94,22 +96,22 @@ export function unavailableDriverError(
   });
 }
 
-/** What a library says of one of its numbers. */
+/** A library's name and description of one of its statuses. */
 export interface ErrorWords {
   readonly name: string;
   readonly text: string;
 }
 
-export interface FailedCall {
+interface FailedCall {
   readonly driver: DriverKind;
   readonly place: string;
   /** The library's function. */
   readonly call: string;
   readonly number: number;
   readonly words: ErrorWords;
-  /** What a failure of this call is, unless the number tells more. */
+  /** Kind of the failure, unless the status is more specific. */
   readonly purpose: GpuErrorKind;
-  /** Sizes and the like, as the rest of a sentence. */
+  /** Sizes and other arguments, worded as the rest of a sentence. */
   readonly circumstances?: string;
   readonly details?: Readonly<Record<string, unknown>>;
 }
@@ -119,6 +121,7 @@ export function callText(call: string, number: number, { name, text }: ErrorWord
   return `${call} returned ${number} (${text === "" || text === name ? name : `${name}, "${text}"`})`;
 }
 
+/** Makes the `GpuError` for a call that returned a failure status. */
 export function failedCall({
   driver,
   place,
@@ -140,15 +143,18 @@ export function failedCall({
 const OUT_OF_MEMORY = 2;
 const NO_DEVICE = 100;
 const INVALID_DEVICE = 101;
+/** Status of a query for an event that has not happened yet. */
 export const NOT_READY = 600;
-/** The thread works on no device, or on one that is gone. */
+/** Status of a call on a thread that is bound to no device, or to a lost one. */
 export const INVALID_CONTEXT = 201;
+/** Status of a call after its context was destroyed, as at the end of the process. */
 export const CONTEXT_IS_DESTROYED = 709;
 
-/** Code that is not for this card or this driver, whichever call finds out. */
+/** Statuses for code that does not fit this card or driver, from any call. */
 const CODE_REFUSED = new Set([98, 200, 209, 218, 221, 222, 300]);
 /**
- * After one of these every later call gives it again: uncorrectable memory, a bad address, a timeout, a failed kernel.
+ * Sticky statuses, which every later call returns again: uncorrectable memory, a bad address, a timeout, a failed
+ * kernel.
  */
 const LOST = new Set([4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721]);
 
@@ -161,6 +167,7 @@ function kindOf(number: number, purpose: GpuErrorKind): GpuErrorKind {
   return purpose;
 }
 
+/** Whether a status means that there is no device. */
 export function isNoDevice(number: number): boolean {
   return number === NO_DEVICE || number === INVALID_DEVICE;
 }

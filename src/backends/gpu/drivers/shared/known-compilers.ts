@@ -1,6 +1,6 @@
-// What was learned of run-time compilers by loading them, on disk beside the kernels that they made: a start whose
-// kernels are all there already need not load a compiler, which is a hundred megabytes, to know which it would be. Good
-// for as long as the file is the same and nothing has changed about where the system looks for it.
+// Versions of run-time compilers, recorded on disk beside the kernels that they compiled: a start whose kernels are all
+// cached need not load a compiler, which is a hundred megabytes, to know its version. A record is valid while the file
+// and the loader's search path are unchanged.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -10,21 +10,22 @@ import type { WantedLibrary } from "./driver-library.js";
 import { type LibraryFile, libraryFileAt } from "./ffi.js";
 
 const FILE_NAME = "compilers.json";
-/** More than that is not ours. */
+/** A larger file was not written by this code. */
 const MAX_FILE_BYTES = 64 << 10;
-/** Of a machine that changes its libraries often, the last ones. */
+/** Most recent records kept, for machines whose libraries change often. */
 const MAX_KEPT = 8;
-/** Where the system's loader has what it knows of its folders. */
+/** The system loader's cache of its folders. */
 const LOADER_CACHE = "/etc/ld.so.cache";
 
+/** A compiler's version and the file it was read from. */
 export interface KnownCompiler {
-  /** The name it loads under. */
+  /** The name under which it was loaded. */
   readonly library: string;
   readonly version: string;
   readonly file: LibraryFile;
 }
 
-/** Undefined if it was never loaded, or may be another one by now. */
+/** The recorded compiler; undefined if it was never loaded or may have changed since. */
 export function recallCompiler(wanted: WantedLibrary, folder = kernelCacheFolder()): KnownCompiler | undefined {
   const found = readKnown(folder)[keyOf(wanted)];
   if (!isKnownCompiler(found)) return undefined;
@@ -37,7 +38,7 @@ export function recallCompiler(wanted: WantedLibrary, folder = kernelCacheFolder
   return isSame ? found : undefined;
 }
 
-/** A folder that cannot be written to costs time at the next start. */
+/** Records a compiler; if the folder is not writable, the next start takes longer. */
 export function rememberCompiler(wanted: WantedLibrary, compiler: KnownCompiler, folder = kernelCacheFolder()): void {
   const path = join(folder, FILE_NAME);
   const unfinished = `${path}.${randomBytes(6).toString("hex")}.tmp`;
@@ -57,11 +58,11 @@ function remove(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // There is not even a folder.
+    // The folder may not exist.
   }
 }
 
-/** What decides which file a name leads to. */
+/** Everything that determines which file a name resolves to. */
 function keyOf({ variable, names }: WantedLibrary): string {
   const named = process.env[variable] ?? "";
   const folders = (process.env["LD_LIBRARY_PATH"] ?? "").split(":").filter((folder) => folder !== "");
@@ -90,7 +91,7 @@ function readKnown(folder: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** The file may have been changed by other programs. */
+/** Other programs may have changed the file. */
 function isKnownCompiler(value: unknown): value is KnownCompiler {
   if (
     typeof value !== "object" ||

@@ -1,18 +1,12 @@
-// What a device has handed out and not got back: to the library handles are bare numbers, and a wrong or repeated one
-// ends the process, so nothing goes back to it that is not written here.
+// Handles that a device has created and not freed yet: to the library they are plain numbers, and a wrong or repeated
+// one crashes the process, so only handles that are recorded here are passed back to it.
 
-/** In the order in which they are given back: users before what they use. */
-export const HANDLE_KINDS = [
-  "graph",
-  "module",
-  "event",
-  "stream",
-  "buffer",
-  "pinned memory",
-  "registered memory",
-] as const;
+/** In the order in which they are freed: dependents first. */
+const HANDLE_KINDS = ["graph", "module", "event", "stream", "buffer", "pinned memory", "registered memory"] as const;
+/** Kinds of handles that a device creates. */
 export type HandleKind = (typeof HANDLE_KINDS)[number];
 
+/** Open handles of one device, by kind. */
 export class Ledger {
   readonly #handles: Readonly<Record<HandleKind, Set<bigint>>> = {
     graph: new Set(),
@@ -28,11 +22,11 @@ export class Ledger {
     this.#handles[kind].add(handle);
   }
 
-  /** Strikes it out; a handle that is not there was given back before or never came from this device. */
+  /** Removes a handle; throws if it was freed before or never belonged to this device. */
   take(kind: HandleKind, handle: bigint): void {
     if (!this.#handles[kind].delete(handle))
       throw new TypeError(
-        `this device has no ${kind} 0x${handle.toString(16)}: it was given back before, or is another device's`,
+        `this device has no ${kind} 0x${handle.toString(16)}: it was already freed, or belongs to another device`,
       );
   }
 

@@ -1,16 +1,16 @@
-// Where libraries lie that the system's loader does not know of: folders of a package by its versions, and pip's
-// packages in the site-packages of an environment. Newest first.
+// Folders of libraries that the system's loader does not search: versioned folders of a package, and pip's packages in
+// the site-packages of an environment. Newest first.
 
 import { readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** Where machines have Python packages that belong to no environment. */
+/** Where Python packages outside an environment are installed. */
 const PYTHON_PARENTS = ["/usr/local/lib", "/usr/lib"];
 const PYTHON = /^python3(?:\.\d+)?$/;
 const PACKAGE_FOLDERS = ["site-packages", "dist-packages"];
 
-/** `parent/<name that fits>/below`, the highest version first. */
+/** Existing folders `parent/<matching name>/below`, the highest version first. */
 export function foldersLike(parent: string, pattern: RegExp, below: string): readonly string[] {
   try {
     const names = readdirSync(parent).filter((name) => pattern.test(name));
@@ -22,7 +22,7 @@ export function foldersLike(parent: string, pattern: RegExp, below: string): rea
   }
 }
 
-/** Folders that pip installs packages into: the active environment's first, then the user's, then the machine's. */
+/** Folders that pip installs packages into: the active environment's first, then the user's, then the system's. */
 export function pythonPackageFolders(
   environment: NodeJS.ProcessEnv = process.env,
   parents: readonly string[] = PYTHON_PARENTS,

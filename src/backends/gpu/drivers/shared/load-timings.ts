@@ -1,6 +1,6 @@
-// How long the parts of a load took, for benchmarks: from the start of the driver until the device could be used, from
-// the first kernel asked for to the last one that the first step needed, from the first upload to the last arrival, and
-// the first step itself. The parts overlap.
+// How long the parts of a load took, for benchmarks: from the start of the driver until the device is usable, from the
+// first requested kernel to the last that the first step needs, from the first upload to the last arrival, and the
+// first step. The parts overlap.
 
 import type { BackendLoadTimings } from "../../../contract.js";
 
@@ -12,12 +12,12 @@ class Span {
     this.#startMs ??= startMs;
   }
 
-  /** The first end counts. */
+  /** Later calls are ignored. */
   end(): void {
     this.#endMs ??= performance.now();
   }
 
-  /** So far; there may be more. */
+  /** Ends the span for now; it may be extended. */
   goOn(): void {
     this.#endMs = performance.now();
   }
@@ -26,7 +26,7 @@ class Span {
     return this.#endMs !== undefined;
   }
 
-  /** Counted from the start of the process. */
+  /** Milliseconds since the start of the process. */
   get startMs(): number {
     return this.#startMs ?? 0;
   }
@@ -36,6 +36,7 @@ class Span {
   }
 }
 
+/** Time spans of one load. */
 export class LoadMarks {
   readonly driver = new Span();
   readonly kernels = new Span();

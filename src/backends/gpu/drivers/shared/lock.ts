@@ -1,6 +1,7 @@
-// One at a time, in the order of asking. A free lock is taken without a turn of the event loop, which is what steps
-// mostly find.
+// A mutex, first come, first served. A free lock is taken without a turn of the event loop, which is the usual case for
+// steps.
 
+/** An asynchronous mutex that serves its callers in order. */
 export class Lock {
   #isHeld = false;
   readonly #queue: (() => void)[] = [];
@@ -10,7 +11,7 @@ export class Lock {
     return !this.#isHeld;
   }
 
-  /** Takes the lock; undefined if it was free and is the caller's already. The caller releases it in either case. */
+  /** Takes the lock; undefined if it was free and is now held by the caller. The caller releases it in either case. */
   take(): Promise<void> | undefined {
     if (this.#isHeld) return new Promise((resolve) => this.#queue.push(resolve));
     this.#isHeld = true;

@@ -1,15 +1,16 @@
-// Code on the device, loaded on a thread of Node's pool where those can be told which device it is for.
+// Loads compiled code onto the device, on a thread of Node's pool if the driver can bind that thread to the device.
 
 import type { ModuleHandle } from "./driver.js";
 import type { DeviceCore } from "./core.js";
 import { addressOf, inBackground, Outputs } from "./ffi.js";
 
-/** At a time: the other threads of the pool make pages of weights known meanwhile, which takes longer altogether. */
+/** Concurrent loads: the pool's other threads register pages of weights meanwhile, which takes longer in total. */
 const MAX_LOADING = 2;
 
 let loading = 0;
 const queue: (() => void)[] = [];
 
+/** Loads compiled code onto the device without blocking this thread if possible. */
 export async function loadModule(core: DeviceCore, image: Uint8Array): Promise<ModuleHandle> {
   if (!core.adapter.loadsInBackground) return await loadNow(core, image);
   if (loading >= MAX_LOADING) await new Promise<void>((resolve) => queue.push(resolve));
@@ -26,7 +27,7 @@ export async function loadModule(core: DeviceCore, image: Uint8Array): Promise<M
 
 async function loadNow(core: DeviceCore, image: Uint8Array): Promise<ModuleHandle> {
   const { calls, checked, background, adapter } = core;
-  // A copy begins where an allocation does: aligned as an object file has to be.
+  // A copy starts at the beginning of an allocation and so has the alignment that object files need.
   const aligned = new Uint8Array(image);
   const out = new Outputs(8);
   const load = (): number => (core.use(), calls.loadModule(out.address, addressOf(aligned)));

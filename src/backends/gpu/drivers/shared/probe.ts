@@ -1,14 +1,12 @@
-// Probes for a kernel driver by its device files: most machines have none, and learn it without loading any library. A
-// library that the environment names is always tried.
+// Probes for a kernel driver by its device files: most machines have none and find that out without loading a library.
+// A library that the environment names is always tried.
 
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import type { DriverKind } from "./driver.js";
 import type { UnavailableDriver } from "./driver-library.js";
 
-/**
- * What each library opens, the usual file first; /dev/dxg is Windows' Linux, the last two are NVIDIA's small boards.
- */
+/** The files that each library opens, the usual one first; /dev/dxg is WSL, the last two are NVIDIA's Jetson boards. */
 const DEVICE_FILES: Readonly<Record<DriverKind, readonly string[]>> = {
   hip: ["/dev/kfd", "/dev/dxg"],
   cuda: ["/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"],
@@ -22,7 +20,7 @@ const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly drive
   cuda: { card: "NVIDIA GPU", driver: "NVIDIA driver" },
 };
 
-/** Why there can be no device; undefined if there may be one. */
+/** Why this machine can have no device of this kind; undefined if it may have one. */
 export function absentDriver(kind: DriverKind): UnavailableDriver | undefined {
   if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file)))
     return undefined;
@@ -30,7 +28,7 @@ export function absentDriver(kind: DriverKind): UnavailableDriver | undefined {
   return {
     kind: "device not found",
     reason: `there is no ${card}, or no ${driver} in the kernel (${DEVICE_FILES[kind][0]} is missing)`,
-    remedy: `install the ${driver} if there is a card; \`backend: "cpu"\` runs on this machine's processor`,
+    remedy: `install the ${driver} if there is a card; \`backend: "cpu"\` runs on this machine's CPU`,
     expected: true,
     details: { call: "access", number: constants.errno.ENOENT, name: "ENOENT", file: DEVICE_FILES[kind][0] },
   };

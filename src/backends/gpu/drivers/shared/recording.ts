@@ -1,8 +1,9 @@
-// The end of a recording: made ready to run, or thrown away. Either way nothing of it is left but the graph.
+// Ends a capture: the graph is instantiated or discarded. Either way the captured form is destroyed.
 
 import type { GraphHandle, StreamHandle } from "./driver.js";
 import type { DeviceCore } from "./core.js";
 
+/** Ends the capture on a stream and instantiates its graph; throws if the capture or the instantiation failed. */
 export function endRecording(core: DeviceCore, stream: StreamHandle): GraphHandle {
   const { calls, checked, adapter, outputs } = core;
   const ended = calls.endCapture(stream, core.out());
@@ -19,7 +20,7 @@ export function endRecording(core: DeviceCore, stream: StreamHandle): GraphHandl
   return graph as GraphHandle;
 }
 
-/** What the library says of it does not matter: it may have been spoilt already. */
+/** Ends and discards a capture. The library's status is ignored, because the capture may already be invalid. */
 export function abandonRecording(core: DeviceCore, stream: StreamHandle): void {
   core.calls.endCapture(stream, core.out());
   discard(core, core.outputs.pointer());

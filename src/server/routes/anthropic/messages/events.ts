@@ -8,7 +8,7 @@ import { isPlainObject, parsedJson } from "../../../../plain-object.js";
 import { makeId } from "../../../completion/response-head.js";
 
 /** An event of a streamed message. */
-export interface MessageEvent {
+interface MessageEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
@@ -145,7 +145,7 @@ function blockOf({ kind, text, call }: OpenBlock): object {
   }
 }
 
-/** Parses arguments; those that were cut off are an empty object, and the stop reason tells so. */
+/** Parses arguments; truncated arguments become an empty object, as the stop reason shows. */
 function inputOf(text: string): object {
   const value = parsedJson(text);
   return isPlainObject(value) ? value : {};

@@ -35,9 +35,10 @@ export function toolList(limits: ServerLimits) {
   return listOf(anyTool, limits.tools);
 }
 
-/** Content blocks of "system" messages that add or remove a tool. */
+/** A tool by its name. */
 const namedTool = z.object({ type: z.literal("tool_reference"), name: toolName });
 const definedTool = z.object({ type: z.literal("tool_definition"), definition: anyTool });
+/** Content blocks of "system" messages that add or remove tools. */
 export const TOOL_CHANGES = [
   z.object({
     type: z.literal("tool_addition"),

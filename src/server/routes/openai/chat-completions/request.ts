@@ -109,7 +109,7 @@ function bodySchema(limits: ServerLimits) {
     tool_choice: toolChoiceSchema(limits).optional(),
     reasoning_effort: reasoningEffort.optional(),
     chat_template_kwargs: anyObject.optional().describe("Variables for the model's chat template"),
-    ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
+    ignore_eos: z.boolean().optional().describe("Continues past end-of-sequence tokens, up to max_tokens"),
     stream: z.boolean().optional(),
     stream_options: streamOptions.optional(),
   });

@@ -14,13 +14,13 @@ const FINISH_REASONS = {
 } as const satisfies Record<ChatFinishReason, string>;
 
 /** A chunk of a stream; chunks have no type, and their events no name. */
-export interface ChatChunk {
+interface ChatChunk {
   readonly type?: never;
   readonly [field: string]: unknown;
 }
 
 /** The fields of a request that determine what its response contains. */
-export interface ResponseFields {
+interface ResponseFields {
   readonly logprobs?: boolean | undefined;
   readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 }

@@ -32,15 +32,15 @@ function bodySchema(limits: ServerLimits) {
     ...grammarFields(limits),
     stop: stopField(limits).optional(),
     n: z.int().min(1).max(limits.choices).optional(),
-    best_of: z.int().min(1).optional().describe("Only the value of n"),
+    best_of: z.int().min(1).optional().describe("Must equal n"),
     max_tokens: tokenLimit.optional(),
     logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
     echo: z.boolean().optional(),
     parse_special: z
       .boolean()
       .optional()
-      .describe("Turns the text of special tokens in the prompt into these; true by default"),
-    ignore_eos: z.boolean().optional().describe("Writes on past end tokens, up to max_tokens"),
+      .describe("Parses the text of special tokens in the prompt as these tokens; true by default"),
+    ignore_eos: z.boolean().optional().describe("Continues past end-of-sequence tokens, up to max_tokens"),
     stream: z.boolean().optional(),
     stream_options: streamOptions.optional(),
   });

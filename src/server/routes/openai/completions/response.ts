@@ -29,13 +29,13 @@ interface WrittenChoice {
 }
 
 /** A chunk of a stream. */
-export interface TextChunk {
+interface TextChunk {
   readonly type?: never;
   readonly [field: string]: unknown;
 }
 
 /** What the response contains. */
-export interface CompletionWriterOptions {
+interface CompletionWriterOptions {
   readonly model: CompletionModel;
   /** The text that each choice begins with, if the prompt is to be repeated. */
   readonly echoes: readonly string[];

@@ -11,7 +11,7 @@ import { INCLUDE_REASONING, isFunction, type ResponseBody } from "./request.js";
 import { encodedReasoning, type Item } from "./items.js";
 
 /** An event of a streamed response. */
-export interface ResponseEvent {
+interface ResponseEvent {
   readonly type: string;
   readonly [field: string]: unknown;
 }
@@ -29,7 +29,7 @@ interface OpenItem {
 type Events = Generator<ResponseEvent, void, undefined>;
 
 /** What the response needs besides the request. */
-export interface ResponseWriterOptions {
+interface ResponseWriterOptions {
   readonly model: string;
   readonly tokenizer: Tokenizer;
   /** Called with the complete response before the last event is sent. */

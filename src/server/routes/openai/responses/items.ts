@@ -75,7 +75,7 @@ export function inputItem(limits: ServerLimits) {
 }
 
 /** An input item as clients send it. */
-export type InputItem = z.infer<ReturnType<typeof inputItem>>;
+type InputItem = z.infer<ReturnType<typeof inputItem>>;
 /** An item with its content, not a reference. */
 export type Item = z.infer<ReturnType<typeof itemSchemas>[number]>;
 

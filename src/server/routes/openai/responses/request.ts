@@ -33,7 +33,7 @@ import {
 import { inputItem, type Item, messagesOf } from "./items.js";
 
 /** The value of `include` that asks for log-probabilities. */
-export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
+const INCLUDE_LOGPROBS = "message.output_text.logprobs";
 /** The value of `include` that asks for reasoning that the client can send back. */
 export const INCLUDE_REASONING = "reasoning.encrypted_content";
 /** Limits of OpenAI's API. */
