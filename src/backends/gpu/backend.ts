@@ -184,6 +184,7 @@ export class GpuBackend implements Backend {
     await Promise.all([...this.#programs].map((program) => program.ended()));
     await this.#runtime.kernels.ended();
     await this.#uploader.ended();
+    await this.#runtime.copiesEnded();
     this.#uploader[Symbol.dispose]();
     this.#runtime[Symbol.dispose]();
   }

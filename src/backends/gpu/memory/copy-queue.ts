@@ -15,7 +15,7 @@ export class CopyQueue implements Disposable {
   #stream: StreamHandle | undefined;
   /** In the order of the stream, in which they complete. */
   #pending: Arrival[] = [];
-  #isWatched = false;
+  #watch: Promise<void> | undefined;
   #disposed = false;
 
   constructor(device: GpuDevice) {
@@ -32,7 +32,7 @@ export class CopyQueue implements Disposable {
   mark(event: EventHandle, done: () => void): void {
     this.#device.record(event, this.stream);
     this.#pending.push({ event, done });
-    if (!this.#isWatched) void this.#watch();
+    this.#watch ??= this.#watchArrivals();
   }
 
   /** Blocks this thread until everything queued so far has arrived: for cleaning up. */
@@ -45,6 +45,12 @@ export class CopyQueue implements Disposable {
     }
   }
 
+  /** Drains the queue and waits until no thread watches a copy any more: an event with such a thread cannot be destroyed. */
+  async ended(): Promise<void> {
+    this.drain();
+    await this.#watch;
+  }
+
   [Symbol.dispose](): void {
     if (this.#disposed) return;
     this.#disposed = true;
@@ -53,8 +59,7 @@ export class CopyQueue implements Disposable {
   }
 
   /** Never rejects: a device that fails here also fails the step that waits for the same copies. */
-  async #watch(): Promise<void> {
-    this.#isWatched = true;
+  async #watchArrivals(): Promise<void> {
     while (this.#pending.length > 0) {
       const [first] = this.#pending;
       try {
@@ -68,7 +73,7 @@ export class CopyQueue implements Disposable {
       while (arrived < this.#pending.length && this.#hasArrived(this.#pending[arrived].event)) arrived++;
       this.#finish(arrived);
     }
-    this.#isWatched = false;
+    this.#watch = undefined;
   }
 
   #hasArrived(event: EventHandle): boolean {

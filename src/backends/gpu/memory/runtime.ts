@@ -140,6 +140,16 @@ export class GpuRuntime implements Disposable {
     }
   }
 
+  /** Waits until copies have ended and nothing watches them; returns at once if the device cannot be used any more. */
+  async copiesEnded(): Promise<void> {
+    try {
+      if (this.isUsable) await this.copies.ended();
+    } catch (error) {
+      this.noticed(error);
+      if (this.isUsable) throw error;
+    }
+  }
+
   [Symbol.dispose](): void {
     if (this.#disposed) return;
     this.release(() => {
