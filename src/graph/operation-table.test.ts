@@ -25,6 +25,35 @@ describe("fields of operations", () => {
   });
 });
 
+describe("emit", () => {
+  it("adds an operation whose result has its name and the shape of the table", () => {
+    const builder = graph();
+    const ids = builder.segment("case", undefined, () => {
+      const input = builder.embed("table", 8, 10);
+      const kept = builder.emit("kept", { kind: "select-rows", rows: "outputs", input });
+      const doubled = builder.emit("doubled", { kind: "add", left: kept, right: kept });
+      return { kept, hidden: doubled };
+    });
+    const { values, operations } = builder.finish({
+      kv: { layers: 0, kvHeads: 1, keyWidth: 2, valueWidth: 2 },
+      vocabularySize: 10,
+      hidden: ids.hidden,
+      logits: undefined,
+    });
+    expect(operations.at(-1)).toEqual({ kind: "add", left: ids.kept, right: ids.kept, out: ids.hidden });
+    expect(values[ids.hidden]).toMatchObject({ name: "doubled", rows: "outputs", width: 8 });
+  });
+
+  it("rejects operands that do not fit", () => {
+    const builder = graph();
+    const [left, right] = builder.segment("case", undefined, () => [
+      builder.embed("table", 8, 10),
+      builder.embed("other", 9, 10),
+    ]);
+    expect(() => builder.emit("sum", { kind: "add", left, right })).toThrow("add: the operands differ in shape");
+  });
+});
+
 describe("shape rules", () => {
   const heads = { layer: 0, heads: 4, kvHeads: 2, keyWidth: 8, valueWidth: 8, scale: 1 };
 

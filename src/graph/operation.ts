@@ -1,6 +1,7 @@
 // The closed union of operations a model is made of. Values are matrices of f32 with a symbolic row count
 // (all tokens of the step, or only its output rows); weights are tensors of the file, known by their index.
-// Adding an operation here makes operation-table.ts and every backend's table fail to compile until they have it.
+// Adding an operation here makes operation-table.ts and the tables of `reference` and the GPU backend fail to compile until
+// they have it; a test asks the CPU addon for every kind. CONTRIBUTING.md lists the files of a new one.
 
 import type { Shape } from "../tensor/descriptor.js";
 import { OPERATIONS, type OperationEntry } from "./operation-table.js";

@@ -50,8 +50,8 @@ class Instruction {
 /// Reads an instruction by its field `kind`; throws `invalid` for an unknown kind and for fields of the wrong type.
 std::unique_ptr<Instruction> read_instruction(const Fields& fields);
 
-/// A kind of instruction: a constant of its file, which is known to read_instruction because it exists. Files are
-/// linked as objects, not from an archive, whose linker would drop a file that no other one names.
+/// A kind of instruction: a constant of its file, known to read_instruction because it exists. Those files are linked as
+/// objects: from an archive, a linker takes only files that another one names.
 class InstructionKind {
  public:
   using Read = std::unique_ptr<Instruction> (*)(const Fields& fields);
