@@ -1,5 +1,5 @@
-// 200 prompts at once. Generations that run at the same time share the model's steps, which is several times as fast as
-// one after the other; those beyond the model's `concurrency` wait in its queue.
+// Generates from 200 prompts. Concurrent generations are batched, which is several times as fast as one after another;
+// those beyond the model's `concurrency` wait in its queue.
 //   node batch.ts [model.gguf]
 
 import { embeddedModelPath, loadModel } from "rocmforge";

@@ -1,5 +1,5 @@
-// 50 embeddings, and the nearest neighbour of a question among them. Vectors have length 1, so that the dot product of
-// two is their cosine similarity.
+// 50 embeddings, and the nearest neighbour of a question among them. Vectors have length 1, so the dot product of two
+// vectors is their cosine similarity.
 //   node embeddings.ts [model.gguf]
 
 import { embeddedModelPath, loadModel } from "rocmforge";

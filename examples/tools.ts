@@ -1,4 +1,4 @@
-// A chat with a tool: the model asks for a call, the program runs it and hands the result back.
+// A chat with a tool: the model requests a call, the program runs it and returns the result.
 //   node tools.ts [model.gguf]
 
 import { embeddedModelPath, loadModel, Session, type Tool } from "rocmforge";
@@ -15,7 +15,7 @@ const tools: Tool[] = [
 const weather = { Oslo: "snow, -4 °C", Rome: "sun, 18 °C" };
 
 const session = model.session({ system: "Answer in one sentence.", chat: { tools, seed: 1, maxTokens: 60 } });
-// "auto", the default, leaves it to the model whether to call a tool.
+// "auto", the default, lets the model decide whether to call a tool.
 const { toolCalls } = await session.say("What is the weather like?", { toolChoice: "required" }).result;
 
 const results = toolCalls.map((call) => {

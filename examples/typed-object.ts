@@ -1,5 +1,5 @@
 // A reply as a typed object: every token is chosen so that the reply satisfies the schema. Zod 4 is one way to write it;
-// any Standard Schema or plain JSON Schema does.
+// any Standard Schema or JSON Schema works, too.
 //   node typed-object.ts [model.gguf]
 
 import { embeddedModelPath, loadModel } from "rocmforge";

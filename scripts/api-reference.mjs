@@ -5,8 +5,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** Entry points without a promise, and data. */
-const LEFT_OUT = new Set(["./internals", "./package.json"]);
+/** The entry point whose names any release may change: it has no page, but its types may be named. */
+const INTERNALS = "./internals";
+const LEFT_OUT = new Set([INTERNALS, "./package.json"]);
 const HEAD = /^export (?:declare )?(?:abstract )?(?<kind>function|class|interface|type|const|let|enum) (?<name>[\w$]+)/;
 /** Also declarations that are not exported. */
 const LOCAL = /^(?:export )?(?:declare )?(?:abstract )?(?:class|interface|type|enum) (?<name>[\w$]+)/;
@@ -34,6 +35,12 @@ export function entryPoints(root) {
       page: `${path === "." ? name : path.slice(2).replaceAll("/", "-")}.md`,
       file: join(root, types),
     }));
+}
+
+/** The declaration file of the internals, if the package has them. */
+function internalsFile(root) {
+  const { types } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).exports[INTERNALS] ?? {};
+  return types === undefined ? [] : [join(root, types)];
 }
 
 /** The statements of a declaration file, each with the doc comment before it. */
@@ -142,11 +149,11 @@ class DeclarationFiles {
   }
 }
 
-/** The package's own types in a declaration that an entry point does not export: readers cannot name them. */
-function unexportedTypes(files, { text, file }, found) {
+/** The package's own types in a declaration that no entry point exports: readers cannot name them. */
+function unexportedTypes(files, { text, file }, nameable) {
   const code = text.replace(/\/\*[^]*?\*\/|"(?:[^"\\]|\\.)*"/g, "");
   const names = new Set(code.match(/\b[A-Z][\w$]*\b/g) ?? []);
-  return [...names].filter((name) => !found.has(name) && files.ownsType(file, name));
+  return [...names].filter((name) => !nameable.has(name) && files.ownsType(file, name));
 }
 
 /** Overloads of one function are one entry. */
@@ -189,7 +196,7 @@ function pageOf({ name }, found) {
 
 /**
  * All pages of the reference, the exported names that have no doc comment, and the types that exported declarations
- * use without being exported themselves.
+ * use and no entry point exports.
  * @param {string} root the package's folder, with dist/ built
  * @returns {{ pages: Map<string, string>, undocumented: string[], unexported: string[] }}
  */
@@ -198,12 +205,17 @@ export function apiReference(root, points = entryPoints(root)) {
   const pages = new Map();
   const undocumented = new Set();
   const unexported = new Set();
+  for (const { file } of points)
+    if (!existsSync(file)) throw new Error(`${relative(root, file)} is missing; run npm run build`);
+  const nameable = new Set(
+    [...points.map(({ file }) => file), ...internalsFile(root)].flatMap((file) => [...files.exportsOf(file).keys()]),
+  );
   for (const point of points) {
-    if (!existsSync(point.file)) throw new Error(`${relative(root, point.file)} is missing; run npm run build`);
     const found = files.exportsOf(point.file);
     pages.set(point.page, pageOf(point, found));
     for (const each of found.values())
-      for (const type of unexportedTypes(files, each, found)) unexported.add(`${point.name}: ${type} of ${each.name}`);
+      for (const type of unexportedTypes(files, each, nameable))
+        unexported.add(`${point.name}: ${type} of ${each.name}`);
     for (const { name, comment, file } of found.values())
       if (comment === "") undocumented.add(`${relative(join(root, "dist"), file).replace(/\.d\.ts$/, ".ts")}: ${name}`);
   }

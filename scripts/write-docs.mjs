@@ -1,4 +1,4 @@
-// `npm run docs`: writes the generated pages, docs/errors.md from ERROR_CODES and docs/api/ from the types. Run it after
+// `npm run docs`: writes the generated pages: docs/errors.md from ERROR_CODES, and docs/api/ from the types. Run it after
 // changing an error code or a doc comment of a public name; test/project compares the pages with their sources.
 
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";

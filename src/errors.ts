@@ -23,7 +23,7 @@ export const ERROR_CODES = {
   FILE_NOT_FOUND: "The file or one of its parts does not exist.",
   FILE_UNREADABLE: "The file exists but cannot be opened or read.",
   FILE_WRITE: "A file could not be written; nothing was left half-written.",
-  QUANT_UNSUPPORTED: "The block type has no decoder or encoder here.",
+  QUANT_UNSUPPORTED: "This package has no decoder or encoder for the block type.",
   QUANT_SIZE: "A byte range or element count does not fit the block type.",
   TENSOR_MISSING: "The model has no tensor of that name; similar names are listed if there are any.",
   TENSOR_BUDGET: "A tensor does not fit the device cache's budget.",
@@ -35,13 +35,13 @@ export const ERROR_CODES = {
   MODEL_INVALID: "Tensors are missing or have the wrong shape; the message names the first problem, `more` the others.",
   BACKEND_UNKNOWN: "No backend of that name exists.",
   BACKEND_UNAVAILABLE:
-    "The backend cannot run on this machine; the message says why. A GPU's backend gives one of the GPU codes.",
+    "The backend cannot run on this machine; the message says why. GPU backends use the GPU codes instead.",
   BACKEND_UNSUPPORTED: "The backend does not support an operation or a type of this model.",
   BACKEND_STEP: "A step's input is inconsistent: a row, position, block or token out of range.",
   BACKEND_MEMORY: "There is not enough memory for the weights, the KV cache or the scratch space.",
   BACKEND_NOT_FINITE: "A step produced NaN or infinite logits.",
   GPU_INITIALISATION:
-    "The GPU's driver library is missing, is too old, lacks a required function or cannot start, or the card is unknown.",
+    "The GPU's driver library is missing, is too old, lacks a required function or cannot start, or the card is not supported.",
   GPU_DEVICE_NOT_FOUND: "There is no GPU, no kernel driver for one, or none with the requested number or name.",
   GPU_OUT_OF_MEMORY: "The GPU's memory, or the host memory that it can access, is exhausted.",
   GPU_COPY: "A copy to, from or on the GPU failed.",
@@ -64,7 +64,7 @@ export const ERROR_CODES = {
   SERVING_UNSUPPORTED: "A request combines options that cannot be combined.",
   CHAT_TEMPLATE: "The chat template cannot be rendered with these messages; the template's own message is given.",
   CHAT_SCHEMA: "The schema of a reply cannot be turned into a JSON Schema, or the reply does not satisfy it.",
-  CHAT_SESSION: "A session cannot go on like this: a reply is still being generated, or its saved state is damaged.",
+  CHAT_SESSION: "A session cannot continue: a reply is still being generated, or its saved state is damaged.",
   CHAT_LIMIT: "Rendering a chat took too long, used too much memory or produced too much text.",
   GRAMMAR_INVALID: "A grammar, schema or regular expression is invalid or not supported.",
   GRAMMAR_LIMIT: "Compiling or evaluating a grammar took too long or used too much memory.",
@@ -76,10 +76,11 @@ export const ERROR_CODES = {
 
 /** The code of an error, stable across versions; docs/errors.md lists all of them. */
 export type ErrorCode = keyof typeof ERROR_CODES;
-type CodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
+/** The error codes with a prefix: `ErrorCodeOf<"GGUF">`. */
+export type ErrorCodeOf<Prefix extends string> = Extract<ErrorCode, `${Prefix}_${string}`>;
 
-/** What an error carries beside its code and message. */
-export interface ErrorOptions {
+/** What an error has besides its code and message. */
+export interface RocmForgeErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly more?: readonly string[];
   readonly cause?: unknown;
@@ -92,7 +93,7 @@ export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
   /** Further problems, one sentence each; `message` contains only the first. */
   readonly more: readonly string[];
 
-  constructor(code: Code, message: string, options: ErrorOptions = {}) {
+  constructor(code: Code, message: string, options: RocmForgeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
     this.code = code;
@@ -104,8 +105,8 @@ export class RocmForgeError<Code extends ErrorCode = ErrorCode> extends Error {
 /** The longest name or value that a message quotes in full. */
 const MAX_SHOWN_CHARACTERS = 200;
 
-/** What a reader of untrusted bytes found, and what it expected. */
-export interface Finding {
+/** What is wrong with a GGUF file: the field, what was expected and what was found. */
+export interface GgufFinding {
   /** The field in the file's own spelling: `header.tensor_count`, `blk.0.attn_q.weight.offset`. */
   readonly field: string;
   readonly expected: string;
@@ -115,10 +116,10 @@ export interface Finding {
 }
 
 /** The file is invalid. `details` always has `field`, `expected` and `found`. */
-export class GgufError extends RocmForgeError<CodeOf<"GGUF">> {
-  readonly finding: Finding;
+export class GgufError extends RocmForgeError<ErrorCodeOf<"GGUF">> {
+  readonly finding: GgufFinding;
 
-  constructor(code: CodeOf<"GGUF">, finding: Finding, options: ErrorOptions = {}) {
+  constructor(code: ErrorCodeOf<"GGUF">, finding: GgufFinding, options: RocmForgeErrorOptions = {}) {
     const { field, expected, found, advice } = finding;
     const path = options.details?.["path"];
     const place = [...(typeof path === "string" ? [path] : []), ...(advice === undefined ? [shorten(field)] : [])]
@@ -154,37 +155,37 @@ function shorten(text: string): string {
 }
 
 /** A file cannot be found, read or written. `details.path` names it. */
-export class FileError extends RocmForgeError<CodeOf<"FILE">> {}
+export class FileError extends RocmForgeError<ErrorCodeOf<"FILE">> {}
 /** Bytes or values do not fit a block type, or a block type has no codec. */
-export class QuantError extends RocmForgeError<CodeOf<"QUANT">> {}
+export class QuantError extends RocmForgeError<ErrorCodeOf<"QUANT">> {}
 /** A tensor is missing or could not be loaded to the device. */
-export class TensorError extends RocmForgeError<CodeOf<"TENSOR">> {}
+export class TensorError extends RocmForgeError<ErrorCodeOf<"TENSOR">> {}
 /** The file is valid, but the model in it is not supported or not complete. */
-export class ModelError extends RocmForgeError<CodeOf<"MODEL">> {}
+export class ModelError extends RocmForgeError<ErrorCodeOf<"MODEL">> {}
 /** A backend is unknown, cannot run here, or failed in a step. */
-export class BackendError extends RocmForgeError<CodeOf<"BACKEND">> {}
+export class BackendError extends RocmForgeError<ErrorCodeOf<"BACKEND">> {}
 /**
  * A GPU driver, compiler or library failed. `details` always has `kind`, `reason` and `remedy`, and `call`, `number`
  * and `name` if a driver function reported the failure.
  */
-export class GpuError extends RocmForgeError<CodeOf<"GPU">> {}
+export class GpuError extends RocmForgeError<ErrorCodeOf<"GPU">> {}
 /** The file's tokenizer is not supported, or a token id is outside its vocabulary. */
-export class TokenizerError extends RocmForgeError<CodeOf<"TOKENIZER">> {}
+export class TokenizerError extends RocmForgeError<ErrorCodeOf<"TOKENIZER">> {}
 /** An option is unknown or has an invalid value. `details.option` names it. */
-export class OptionError extends RocmForgeError<CodeOf<"OPTION">> {}
+export class OptionError extends RocmForgeError<ErrorCodeOf<"OPTION">> {}
 /** A prompt is too long, or a text too short, for the context length. */
-export class ContextError extends RocmForgeError<CodeOf<"CONTEXT">> {}
+export class ContextError extends RocmForgeError<ErrorCodeOf<"CONTEXT">> {}
 /** A request cannot be served: the queue is full, the model is unknown, or the request is too large. */
-export class ServingError extends RocmForgeError<CodeOf<"SERVING">> {}
+export class ServingError extends RocmForgeError<ErrorCodeOf<"SERVING">> {}
 /** A chat cannot be rendered by the model's template, or exceeds a limit. */
-export class ChatError extends RocmForgeError<CodeOf<"CHAT">> {}
+export class ChatError extends RocmForgeError<ErrorCodeOf<"CHAT">> {}
 /** A schema, regular expression or grammar is invalid, not supported, or exceeds a limit. */
-export class GrammarError extends RocmForgeError<CodeOf<"GRAMMAR">> {}
+export class GrammarError extends RocmForgeError<ErrorCodeOf<"GRAMMAR">> {}
 
 /** The package's own files cannot be found, because a bundler has separated its code from them. */
-export class PackageError extends RocmForgeError<CodeOf<"PACKAGE">> {}
+export class PackageError extends RocmForgeError<ErrorCodeOf<"PACKAGE">> {}
 /** A limit of the operating system was reached. `details.reason` is the system's name for it, such as `EMFILE`. */
-export class SystemError extends RocmForgeError<CodeOf<"SYSTEM">> {}
+export class SystemError extends RocmForgeError<ErrorCodeOf<"SYSTEM">> {}
 
 /** An object was used after it was disposed. */
 export class DisposedError extends RocmForgeError<"DISPOSED"> {

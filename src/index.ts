@@ -1,5 +1,5 @@
-// The library: open a model or a tokenizer, and the types that a caller meets on the way. No HTTP code is loaded from here;
-// that is `rocmforge/server`. The reference keeps Node's types in reach of a caller whose project does not name them.
+// The library: opens models and tokenizers, and exports the types of their interfaces. It loads no HTTP code; that is
+// `rocmforge/server`. The reference makes Node's types available to projects that do not list them.
 /// <reference types="node" preserve="true" />
 
 export { type BackendName, loadModel, type LoadModelOptions } from "./model/load-model.js";
@@ -26,11 +26,20 @@ export type { LoadTimings } from "./model/opening.js";
 export type { PerplexityOptions, PerplexityProgress } from "./model/perplexity.js";
 export type { EngineStatistics, TokenLogprob } from "./engine/serving.js";
 export type { WarmUpOptions, WarmUpProgress } from "./engine/warm-up.js";
-export type { KvCacheType } from "./backends/contract.js";
+export type { BackendLoadTimings, KvCacheType } from "./backends/contract.js";
 export type { ChatTemplates } from "./chat/template/chat-templates.js";
 export type { LoadingProgress, LoadingStats } from "./loader/loading-stats.js";
 export type { SamplerOptions } from "./sampler/options.js";
-export type { EncodeOptions, SegmentsOptions, StreamDecoder, TextSegment, Tokenizer } from "./tokenizer/tokenizer.js";
+export type { TokenBytes } from "./tokenizer/stream-decoder.js";
+export type {
+  DecodeOptions,
+  EncodeOptions,
+  SegmentsOptions,
+  StreamDecodeOptions,
+  StreamDecoder,
+  TextSegment,
+  Tokenizer,
+} from "./tokenizer/tokenizer.js";
 export {
   BackendError,
   ChatError,
@@ -38,8 +47,10 @@ export {
   DisposedError,
   ERROR_CODES,
   type ErrorCode,
+  type ErrorCodeOf,
   FileError,
   GgufError,
+  type GgufFinding,
   GpuError,
   GrammarError,
   ModelError,
@@ -47,6 +58,7 @@ export {
   PackageError,
   QuantError,
   RocmForgeError,
+  type RocmForgeErrorOptions,
   ServingError,
   SystemError,
   TensorError,

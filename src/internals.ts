@@ -1,5 +1,5 @@
-// What the library is made of, for tools that look inside: backends, plans, loaders. None of it is promised to stay; a
-// release may change any name here.
+// The parts of the library, for tools that need more than its interface: backends, plans, loaders. Any release may change
+// them.
 /// <reference types="node" preserve="true" />
 
 export type {
@@ -30,10 +30,15 @@ export type {
   WholeCompletion,
 } from "./engine/serving.js";
 export type { ServingOptions } from "./engine/serving-options.js";
+export type { MappedFile } from "./gguf/mapping.js";
 export type { Program } from "./graph/program.js";
 export { GgufLoader, type GgufLoaderOptions } from "./loader/gguf-loader.js";
+export type { ChatResult } from "./completion/chat-event.js";
+export type { ChatFollower, ChatStart } from "./model/chat.js";
+export type { StartCompletion } from "./model/generation.js";
 export { openModel, type ServedModelOptions } from "./model/load-model.js";
 export { Model, type OpenOptions } from "./model/model.js";
+export type { SessionModel } from "./model/session.js";
 export { ExecutionPlan, type PlanMemory } from "./plan/execution-plan.js";
 export type { LayerPlan, LayerProblem } from "./plan/layer-plan.js";
 export type { PlanConfig } from "./plan/plan-config.js";

@@ -2,9 +2,9 @@
 // evicts by recency is one of these.
 
 interface LruCacheOptions<Key, Value> {
-  /** Most entries; unlimited by default. */
+  /** Maximum number of entries; unlimited by default. */
   readonly maxEntries?: number;
-  /** Most weight of all entries together; unlimited by default. An entry that is heavier alone is not kept. */
+  /** Maximum total weight of the entries; unlimited by default. A single entry above it is not kept. */
   readonly maxWeight?: number;
   /** The weight of a value, which must not change while it is kept; 1 by default. */
   readonly weightOf?: (value: Value) => number;

@@ -80,7 +80,7 @@ export interface OutputRequest {
 
 /** The input of one step. Its arrays belong to the backend until the step has settled and must not change before. */
 export interface StepInput {
-  /** Tokens of all sequences, one after the other. */
+  /** Tokens of all sequences, concatenated. */
   readonly tokens: Int32Array;
   /** Position of each token in its own sequence, from 0 and increasing by one. */
   readonly positions: Int32Array;

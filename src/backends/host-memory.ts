@@ -28,5 +28,5 @@ export function supportsHostKvCache(options: KvCacheOptions): Support {
 export function supportsUniformKvCache({ byLayer }: KvCacheOptions): Support {
   return byLayer === undefined
     ? true
-    : { reason: "this backend keeps keys and values of one shape in all layers, and these layers differ" };
+    : { reason: "this backend needs the same shape of keys and values in all layers, and these layers differ" };
 }

@@ -5,7 +5,7 @@ import { OptionError } from "../errors.js";
 import { type OptionTable, type OptionValues, parseOptions } from "./option-table.js";
 import type { Output } from "./output.js";
 
-/** What a command is given beside its options. */
+/** What a command gets besides its options. */
 export interface CommandContext {
   /** The command's result is written here, everything else to stderr. */
   readonly output: Output;

@@ -82,11 +82,11 @@ export function grammarOf(
 
 /** The stop strings of a chat, and where they are matched. */
 export interface ChatStops {
-  /** The requested ones. */
+  /** The stop strings of the request. */
   readonly requested: readonly string[];
   /** Whether the requested ones are matched against the visible text, instead of by the engine. */
   readonly inText: boolean;
-  /** The ones that the engine matches. */
+  /** The stop strings that the engine matches. */
   readonly inEngine: readonly string[];
 }
 

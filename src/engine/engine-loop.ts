@@ -39,7 +39,6 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   /** Wakes the loop while it sleeps. */
   #alarm: (() => void) | undefined;
   #isAwake = false;
-  /** Why nothing can be computed any more; undefined while the loop works. */
   #failure: { readonly error: unknown } | undefined;
   #steps = 0;
   #stepsMs = 0;
@@ -54,7 +53,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     this.#packer = new StepPacker(limits);
   }
 
-  /** Why nothing can be computed any more, or undefined. */
+  /** Why nothing can be computed any more; undefined while the loop works. */
   get failure(): unknown {
     return this.#failure?.error;
   }

@@ -60,7 +60,6 @@ const DEFERRED_LOOK_MS = 50;
 /** Runs the warm-up of one engine beside its requests. */
 export class WarmUp {
   readonly #context: WarmUpContext;
-  /** The progress so far. */
   #progress: WarmUpProgress = { done: 0, steps: 0, milliseconds: 0 };
   #isBusy: () => boolean;
   #deferred: Promise<void> = Promise.resolve();
@@ -70,7 +69,7 @@ export class WarmUp {
     this.#isBusy = context.isBusy;
   }
 
-  /** How far it has come. */
+  /** The progress so far. */
   get progress(): WarmUpProgress {
     return this.#progress;
   }

@@ -107,7 +107,7 @@ function readVersion(cursor: HeaderCursor): GgufVersion {
   const version = VERSIONS.find((known) => known === found);
   if (version !== undefined) return version;
   if (found >= SMALLEST_SWAPPED_VERSION && (found & 0x00ff_ffff) === 0) {
-    const expected = "a little-endian file; convert it on the machine that made it";
+    const expected = "a little-endian file; convert it on the machine that wrote it";
     throw new GgufError("GGUF_BIG_ENDIAN", {
       field,
       expected,

@@ -94,10 +94,6 @@ export interface ChatStart<Value> {
 export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, PromiseLike<Reply<Value>> {
   readonly #start: ChatStart<Value>;
   #stream: Promise<ChatStream> | undefined;
-  /**
-   * The whole reply; reading this property starts the chat, and reading it again returns the same promise. Rejects if
-   * the chat fails.
-   */
   #result: Promise<Reply<Value>> | undefined;
   #isIterated = false;
   #follower: ChatFollower<Value> | undefined;
@@ -112,7 +108,10 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
     return this;
   }
 
-  /** The whole reply; asking for it starts the chat, and asking again gives the same promise. Rejects if the chat fails. */
+  /**
+   * The whole reply; reading this property starts the chat, and reading it again returns the same promise. Rejects if
+   * the chat fails.
+   */
   get result(): Promise<Reply<Value>> {
     if (this.#result === undefined) {
       this.#result = this.#reply();

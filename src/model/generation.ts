@@ -66,10 +66,6 @@ export type StartCompletion = (isCancelled: boolean) => WholeCompletion;
 export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<GenerationResult> {
   readonly #start: StartCompletion;
   #completion: WholeCompletion | undefined;
-  /**
-   * The whole text and how it ended; reading this property starts the generation, and reading it again returns the same
-   * promise. Rejects if the generation fails.
-   */
   #result: Promise<GenerationResult> | undefined;
   #isIterated = false;
 
@@ -78,8 +74,8 @@ export class Generation implements AsyncIterable<GenerationDelta>, PromiseLike<G
   }
 
   /**
-   * The whole text and how it ended; asking for it starts the generation, and asking again gives the same promise.
-   * Rejects if the generation fails.
+   * The whole text and how it ended; reading this property starts the generation, and reading it again returns the same
+   * promise. Rejects if the generation fails.
    */
   get result(): Promise<GenerationResult> {
     this.#result ??= wholeResult(this.#begin());

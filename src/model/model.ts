@@ -73,7 +73,6 @@ export class Model implements AsyncDisposable {
   readonly #opening: Opening;
   readonly #options: Pick<OpenOptions, "concurrency" | "serving">;
   #tokenizer: Tokenizer | undefined;
-  /** The engine of this model, started at first use. Part of the internals. */
   #engine: Engine | undefined;
   #chats: Promise<ModelChats> | undefined;
   #closing: Promise<void> | undefined;
@@ -105,7 +104,7 @@ export class Model implements AsyncDisposable {
     });
   }
 
-  /** What computes for this model, started when it is first asked for. Part of the internals: it may change. */
+  /** The engine of this model, started at first use. Part of the internals. */
   get engine(): Engine {
     this.#lifetime.assertAlive();
     this.#engine ??= this.#startEngine();
@@ -141,10 +140,12 @@ export class Model implements AsyncDisposable {
     return this.#loader.file.readHeader();
   }
 
+  /** The token ids of a text. */
   tokenize(text: string, options?: EncodeOptions): Int32Array {
     return this.tokenizer.encode(text, options);
   }
 
+  /** The text of token ids, without control tokens. */
   detokenize(ids: Iterable<number>): string {
     return this.tokenizer.decode(ids);
   }

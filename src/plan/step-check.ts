@@ -92,7 +92,7 @@ export class StepCheck {
       const last = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
       for (let index = firstWritten(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
         if (this.#writtenIn[table[index]] === written)
-          refuse(`blockTables[${sequence}]`, "a block of its own to write to", `block ${table[index]} again`);
+          refuse(`blockTables[${sequence}]`, "a block that only this sequence writes", `block ${table[index]} again`);
         this.#writtenIn[table[index]] = written;
       }
     }

@@ -51,7 +51,7 @@ const TABLE = [
 type Row = (typeof TABLE)[number];
 
 /** The name of a type whose block size is known. */
-export type BlockTypeName = Row["name"];
+export type BlockTypeName = (typeof TABLE)[number]["name"];
 /** The name of a type that has a decoder. */
 export type SupportedTypeName = Extract<Row, { readonly supported: true }>["name"];
 

@@ -10,12 +10,16 @@ import { typedErrors } from "../model/typed-errors.js";
 import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "../options.js";
 import { explainedByBundle } from "../package-files.js";
 import { isPlainObject } from "../plain-object.js";
-import type { LaunchedModel, RunningServer, ServerSettings } from "./launch.js";
+import type { ServerSettings } from "./completion/server-options.js";
+import type { LaunchedModel, RunningServer } from "./launch.js";
 
 export type { ModelListing } from "../engine/serving.js";
 export type { ServingOptions } from "../engine/serving-options.js";
 export type { WarmUpProgress } from "../engine/warm-up.js";
-export type { RunningServer, ServerSettings } from "./launch.js";
+export type { LogDestination } from "../log/bounded-log.js";
+export type { LogLevel, ServerSettings } from "./completion/server-options.js";
+export type { ServerLimits } from "./http/limits.js";
+export type { RunningServer } from "./launch.js";
 
 /** A model file with the name that requests use. */
 export interface NamedModelFile {

@@ -14,12 +14,9 @@ import { unlessAborted } from "../worker/unless-aborted.js";
 import { isLoopback } from "./http/access.js";
 import { GrammarCompilers } from "../completion/grammar-compilers.js";
 import { Loads } from "./model-loads.js";
-import { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from "./completion/server-options.js";
+import { DEFAULT_HOST, DEFAULT_PORT, type ServerSettings } from "./completion/server-options.js";
 import { Readiness } from "./http/readiness.js";
 import { createServer, type Server } from "./server.js";
-
-/** Options of the HTTP server that `serve` passes on: address, keys, CORS, log, limits. */
-export type ServerSettings = Omit<ServerOptions, "pool" | "chat" | "grammar" | "readiness">;
 
 /** A model as the server holds it: an open `Model`, or a view of one that the caller owns. */
 export interface LaunchedModel extends PooledModel {

@@ -1,4 +1,5 @@
-// Keeps docs/api in step with the types: every public name has a doc comment, and the pages are what `npm run docs` writes.
+// Keeps docs/api in step with the types: every public name has a doc comment, every type in a public declaration can be
+// imported, and the pages are what `npm run docs` writes.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ const FOLDER = join(ROOT, "docs", "api");
 interface Reference {
   readonly pages: ReadonlyMap<string, string>;
   readonly undocumented: readonly string[];
+  readonly unexported: readonly string[];
 }
 
 const { apiReference } = (await import(join(ROOT, "scripts", "api-reference.mjs"))) as {
@@ -18,7 +20,7 @@ const { apiReference } = (await import(join(ROOT, "scripts", "api-reference.mjs"
 };
 
 describe("the API reference", () => {
-  const { pages, undocumented } = apiReference(ROOT);
+  const { pages, undocumented, unexported } = apiReference(ROOT);
 
   it("has the names that the package exports", () => {
     const page = pages.get("rocmforge.md") ?? "";
@@ -31,7 +33,11 @@ describe("the API reference", () => {
     expect(undocumented).toEqual([]);
   });
 
-  it("is up to date (`npm run docs` writes it anew)", () => {
+  it("rejects a public declaration with a type that no entry point exports", () => {
+    expect(unexported).toEqual([]);
+  });
+
+  it("is up to date (`npm run docs` rewrites it)", () => {
     expect(readdirSync(FOLDER).toSorted()).toEqual([...pages.keys()].toSorted());
     for (const [page, text] of pages) expect(readFileSync(join(FOLDER, page), "utf8")).toBe(text);
   });

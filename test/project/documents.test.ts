@@ -24,6 +24,17 @@ function tableUnder(page: string, heading: string): readonly (readonly string[])
   return rows.slice(2).map((line) => line.slice(2, -2).split(" | "));
 }
 
+/** Every document of the package. */
+const PAGES: readonly string[] = [
+  "README.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join("docs", name)),
+];
+
 describe("docs/environment.md", () => {
   const NAME = /\bROCMFORGE_[A-Z0-9_]*[A-Z0-9]\b/g;
   /** Names of the preprocessor, which users do not set. */
@@ -59,6 +70,13 @@ describe("docs/environment.md", () => {
     expect([...inScripts, ...inTests].filter((name) => !known.has(name))).toEqual([]);
   });
 
+  it("lists every variable that a document mentions", () => {
+    const known = new Set([...forAll, ...warnings, ...forWork]);
+    const mentioned = PAGES.flatMap((page) => (read(page).match(NAME) ?? []).map((name) => ({ page, name })));
+    expect(mentioned).toContainEqual({ page: "README.md", name: "ROCMFORGE_GPU_BLAS" });
+    expect(mentioned.filter(({ name }) => !known.has(name))).toEqual([]);
+  });
+
   it("lists no variable that no code reads", () => {
     expect([...forAll, ...warnings].filter((name) => !inSource.has(name) && !inScripts.has(name))).toEqual([]);
     expect(forWork.filter((name) => !inTests.has(name) && !inScripts.has(name))).toEqual([]);
@@ -66,17 +84,7 @@ describe("docs/environment.md", () => {
 });
 
 it("has no link to a file that is not there", () => {
-  const documents = readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith(".md"),
-  );
-  const pages = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    ...documents.map((name) => join("docs", name)),
-  ];
-  const links = pages.flatMap((page) =>
+  const links = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => ({ page, target })),
   );
   const own = links.filter(({ target }) => !/^[a-z]+:/.test(target));

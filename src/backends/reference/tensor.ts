@@ -16,7 +16,6 @@ const FLOAT_BYTES = 4;
 export class ReferenceTensor implements DeviceTensor {
   readonly descriptor: TensorDescriptor;
   readonly rowLength: number;
-  /** All rows, one after another. */
   #values: Float32Array;
 
   constructor(descriptor: TensorDescriptor, values: Float32Array) {
@@ -30,7 +29,7 @@ export class ReferenceTensor implements DeviceTensor {
     return this.#values.byteLength;
   }
 
-  /** All rows, one after the other. */
+  /** All rows, concatenated. */
   get values(): Float32Array {
     return this.#values;
   }

@@ -107,7 +107,7 @@ export class TemplateRunner implements AsyncDisposable {
     throw workerFailure(outcome);
   }
 
-  /** The rendering goes on if its request was aborted, and is released when it ends. */
+  /** The rendering continues if its request was aborted, and is released when it ends. */
   async #render(request: RenderRequest): Promise<CallOutcome<readonly RenderReply[]>> {
     try {
       return await this.#worker.call<RenderRequest, readonly RenderReply[]>(request);

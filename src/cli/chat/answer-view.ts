@@ -31,7 +31,6 @@ export class AnswerView {
   #kind: DeltaKind | undefined;
   /** White space that is printed only if more text follows. */
   #blank = "";
-  /** Whether text was printed, so that there is a line to end. */
   #isBegun = false;
 
   constructor(look: AnswerLook, write: (text: string) => Promise<void>) {
@@ -39,7 +38,7 @@ export class AnswerView {
     this.#write = write;
   }
 
-  /** Text was shown, so that there is a line to end. */
+  /** Whether text was printed, so that there is a line to end. */
   get isBegun(): boolean {
     return this.#isBegun;
   }

@@ -17,7 +17,7 @@ const COMMANDS = {
   system: {
     argument: "TEXT",
     isOptional: true,
-    what: 'what the model is told first; alone shows it, /system "" removes it',
+    what: 'set the system prompt; without TEXT show it, /system "" removes it',
   },
   reset: { what: "start a new conversation; the system prompt stays" },
   regenerate: { what: "generate another answer to the last message" },

@@ -99,7 +99,7 @@ function factorOf(byte: number): number {
   return LOWEST_FACTOR + ((HIGHEST_FACTOR - LOWEST_FACTOR) * byte) / (BYTE_VALUES - 1);
 }
 
-/** Generates tensors one after the other; each continues the random bytes of the one before. */
+/** Generates tensors one after another; each continues the random bytes of its predecessor. */
 export class RandomWeights {
   readonly #bytes: Cipher;
   readonly #zeros = Buffer.alloc(CHUNK_BYTES);

@@ -41,7 +41,7 @@ declare module "fastify" {
   }
 }
 
-/** One request on its way to its response. */
+/** One request and its reply. */
 export interface Exchange<Body> {
   readonly body: Body;
   readonly request: FastifyRequest;
@@ -127,7 +127,7 @@ async function answerPost(
     const response = await handle({ body, request, reply, inFlight, fieldNames });
     return response === undefined ? reply : await jsonResponse(reply, response, context.share, signal);
   } catch (error) {
-    // Cancelling makes whatever is running fail; the client is told the reason for the cancellation.
+    // Cancelling makes running work fail; the client gets the reason for the cancellation.
     if (signal.aborted) throw signal.reason;
     throw error instanceof RocmForgeError ? toRequestError(error, fieldNames) : error;
   }

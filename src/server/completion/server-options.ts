@@ -12,20 +12,14 @@ import type { ChatRenderService, GrammarService } from "../../completion/service
 
 /** Levels of the log, as pino names them. */
 const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
-/** A level of the log. */
-type LogLevel = (typeof LOG_LEVELS)[number];
+/** A level of the server's log. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The options of an HTTP server. */
-export interface ServerOptions {
-  /** Remains the caller's: stopping the server does not dispose it. */
-  readonly pool: ModelPool;
-  readonly chat: ChatRenderService;
-  readonly grammar: GrammarService;
-  /** The status that /health reports; "ok" by default. */
-  readonly readiness?: Pick<Readiness, "status">;
+/** Options of the HTTP server that `serve` passes on: address, keys, CORS, log, limits. */
+export interface ServerSettings {
   /** Address to listen on; localhost by default. */
   readonly host?: string;
-  /** Port to listen on; 0 takes any free one. */
+  /** Port to listen on, 8080 by default; 0 chooses a free one. */
   readonly port?: number;
   /** API keys, any of which gives access; if empty, no key is needed. */
   readonly apiKeys?: readonly string[];
@@ -41,7 +35,7 @@ export interface ServerOptions {
    * model otherwise answers to.
    */
   readonly strict?: boolean;
-  /** "info" by default if there is a destination, otherwise "silent". */
+  /** Log level; "info" by default if there is a destination, otherwise "silent". */
   readonly logLevel?: LogLevel;
   /**
    * Destination of the log, one line of JSON at a time; writing must not block. Standard error by default, once a level
@@ -52,7 +46,18 @@ export interface ServerOptions {
   readonly logPrompts?: boolean;
   /** Sampling defaults of requests. */
   readonly sampling?: Partial<SamplerOptions>;
+  /** Limits on requests and responses; each has a default. */
   readonly limits?: Partial<ServerLimits>;
+}
+
+/** The options of an HTTP server. */
+export interface ServerOptions extends ServerSettings {
+  /** Owned by the caller: stopping the server does not dispose it. */
+  readonly pool: ModelPool;
+  readonly chat: ChatRenderService;
+  readonly grammar: GrammarService;
+  /** The status that /health reports; "ok" by default. */
+  readonly readiness?: Pick<Readiness, "status">;
 }
 
 /** The options with all defaults filled in. */

@@ -143,7 +143,7 @@ function namedField({ code, details, message }: RocmForgeError, names: FieldName
   return { message: message.replace(`[${field}]`, `[${param}]`), param };
 }
 
-/** Any error as one that a client can be told. */
+/** Converts any error to one for the client. */
 export function toRequestError(error: unknown, fieldNames: FieldNames = {}): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof RocmForgeError) {

@@ -95,7 +95,7 @@ export interface Problem {
 
 /**
  * What is wrong with a value. Of the members of a union, the one that matched furthest, or whose only problem is the
- * size, is taken for what the client meant.
+ * size, is assumed to be what the client meant.
  */
 export function problemOf<Value>(schema: z.ZodType<Value>, value: unknown): { readonly value: Value } | Problem {
   const parsed = schema.safeParse(value, { error: describeIssue });

@@ -243,7 +243,7 @@ describe("Model", () => {
     let late = "";
     for await (const { text } of generation) late += text;
     expect(late).toBe(first.text);
-    expect(() => generation[Symbol.asyncIterator]()).toThrow(/iterated once/);
+    expect(() => generation[Symbol.asyncIterator]()).toThrow(/iterated only once/);
 
     const iterated = model.generate(PROMPT, options);
     const { result } = iterated;

@@ -48,7 +48,7 @@ describe("chat", () => {
     const events = [];
     for await (const event of chat) events.push(event);
     expect(events).toEqual([{ type: "text", text }]);
-    expect(() => chat[Symbol.asyncIterator]()).toThrow(/iterated once/);
+    expect(() => chat[Symbol.asyncIterator]()).toThrow(/iterated only once/);
   });
 
   test("awaiting a chat, a turn or a generation is awaiting its result", async () => {

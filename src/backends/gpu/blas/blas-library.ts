@@ -106,7 +106,7 @@ export function openBlasLibrary(device: GpuDevice, options: BlasLibraryOptions =
   }
   return {
     reason: `${dialect.what} cannot be used: ${reasons.join("; ")}`,
-    remedy: `install ${dialect.what} anew`,
+    remedy: `reinstall ${dialect.what}`,
     expected: false,
   };
 }

@@ -31,7 +31,6 @@ export class StepMemory implements Disposable {
   readonly #constants: DeviceBlock;
   #blas: DeviceBlock | undefined;
   #step: DeviceBlock;
-  /** Where the next step is packed; the copy of the last one has finished. */
   #staging: PinnedMemory;
   #stagingView: DataView;
   readonly results: PinnedMemory;
@@ -63,7 +62,7 @@ export class StepMemory implements Disposable {
     }
   }
 
-  /** Where the next step is packed; the copy of the last one has ended. */
+  /** Where the next step is packed; the copy of the last one has finished. */
   get staging(): DataView {
     return this.#stagingView;
   }

@@ -48,7 +48,6 @@ export class StepPlans implements Disposable {
   readonly #plans = new Map<string, StepPlan>();
   /** Checks of the BLAS library's matmuls, if the driver's results are checked. */
   readonly check: MatmulCheck | undefined;
-  /** The BLAS library; undefined until a step has needed it. */
   #blas: BlasLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
   #disposed = false;

@@ -51,7 +51,7 @@ function parseLayout(file: string, name: string, body: string): ArgumentLayout {
   }
   if (fields.length === 0) throw wrongStruct(file, name, "has no members");
   const names = new Set(fields.map((field) => field.name));
-  if (names.size !== fields.length) throw wrongStruct(file, name, "has two members of one name");
+  if (names.size !== fields.length) throw wrongStruct(file, name, "has two members with the same name");
   return { name, fields, sizeBytes: roundUp(end, alignment) };
 }
 

@@ -44,10 +44,6 @@ export class KernelSource {
   readonly layouts: ReadonlyMap<string, ArgumentLayout>;
   readonly #declarations: ReadonlyMap<string, { readonly layout: string; readonly threads: string }>;
   readonly #bareText: string;
-  /**
-   * Hash of the text, computed once: many modules are compiled from one file, and hashing it for each takes longer than
-   * reading them.
-   */
   #digest: string | undefined;
 
   constructor(name: string, text: string) {
@@ -58,7 +54,10 @@ export class KernelSource {
     this.#declarations = parseDeclarations(this.#bareText);
   }
 
-  /** Of the text: many modules are made of one file, and hashing it for each takes longer than reading them. */
+  /**
+   * Hash of the text, computed once: many modules are compiled from one file, and hashing it for each takes longer than
+   * reading them.
+   */
   get digest(): string {
     this.#digest ??= createHash("sha256").update(this.text).digest("hex");
     return this.#digest;

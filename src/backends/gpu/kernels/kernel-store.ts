@@ -59,7 +59,6 @@ interface LoadedModule {
 export class KernelStore implements Disposable {
   readonly #device: GpuDevice;
   readonly #compiler: GpuCompiler;
-  /** The cache on disk, also used for other results that are valid for a device. */
   readonly #cache: KernelCache;
   readonly #onProgress: (progress: KernelProgress) => void;
   readonly #sourceFolder: string | undefined;
@@ -85,7 +84,7 @@ export class KernelStore implements Disposable {
     setMaxListeners(0, this.#ending.signal);
   }
 
-  /** On disk, also for other things that are found out once for a device. */
+  /** The cache on disk, also used for other results that are valid for a device. */
   get cache(): KernelCache {
     return this.#cache;
   }

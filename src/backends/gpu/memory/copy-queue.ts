@@ -11,7 +11,6 @@ interface Arrival {
 /** Queues uploads on one stream and reports their arrival. */
 export class CopyQueue implements Disposable {
   readonly #device: GpuDevice;
-  /** Created on first use: the device may still be opening. */
   #stream: StreamHandle | undefined;
   /** In the order of the stream, in which they complete. */
   #pending: Arrival[] = [];
@@ -22,7 +21,7 @@ export class CopyQueue implements Disposable {
     this.#device = device;
   }
 
-  /** Made when first wanted: the device may still be on its way up. */
+  /** Created on first use: the device may still be opening. */
   get stream(): StreamHandle {
     this.#stream ??= this.#device.createStream();
     return this.#stream;

@@ -39,7 +39,6 @@ export class DeviceMemory implements Disposable {
   readonly #slabs: Slab[] = [];
   readonly #homes = new Map<DeviceBlock, Slab>();
   #nextSlabBytes = FIRST_SLAB_BYTES;
-  /** Bytes of all blocks in use. */
   #usedBytes = 0;
 
   constructor(device: GpuDevice, { slabs }: DeviceMemoryOptions) {

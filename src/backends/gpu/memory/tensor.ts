@@ -18,7 +18,6 @@ export class GpuTensor implements DeviceTensor {
   readonly runtime: GpuRuntime;
   readonly #block: DeviceBlock;
   readonly #onDisposed: () => void;
-  /** The event to wait for before the bytes are read; undefined once they have arrived. */
   #arrival: EventHandle | undefined;
   #disposed = false;
 
@@ -51,7 +50,7 @@ export class GpuTensor implements DeviceTensor {
     return this.#block.address;
   }
 
-  /** What to wait for before the bytes may be read; undefined once they are there. */
+  /** The event to wait for before the bytes are read; undefined once they have arrived. */
   get arrival(): EventHandle | undefined {
     return this.#arrival;
   }

@@ -12,7 +12,6 @@ export class CudaContext {
   readonly #cuda: StartedCuda;
   readonly #device: number;
   readonly #outputs = new Outputs(8);
-  /** Creates the context if necessary; the driver lets one thread create it while the others wait. */
   #handle: bigint | undefined;
   #making: Promise<void> | undefined;
   /** A context that failed is not tried again, because every caller would wait equally long. */
@@ -35,7 +34,7 @@ export class CudaContext {
     return this.#handle;
   }
 
-  /** The driver lets one thread make it and the others wait. */
+  /** Creates the context if necessary; the driver lets one thread create it while the others wait. */
   get handle(): bigint {
     if (this.#handle !== undefined) return this.#handle;
     checkCuda(

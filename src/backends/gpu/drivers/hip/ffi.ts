@@ -77,7 +77,7 @@ export const HIP_OWN_CALLS: Prototypes<HipCalls> = {
   errorText: "void *hipGetErrorString(int number)",
 };
 
-/** The query for a device's PCI address; a table of its own, because libraries without it still work. */
+/** The query for a device's PCI address; a separate table, because libraries without it still work. */
 export interface HipAddressCall {
   readonly pciAddress: NativeCall<[out: bigint, outBytes: number, index: number]>;
 }
