@@ -50,6 +50,11 @@ export const KIND_BYTES: ReadonlyMap<number, readonly number[]> = new Map(
   ]),
 );
 
+/** The kinds of the small letters of ASCII: sets that take any number of them take a large part of the vocabulary. */
+export const SMALL_LETTERS: number =
+  (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
+
+/** Every kind of complete characters. */
 export const ALL_KINDS: number = [...KIND_BYTES.keys()].reduce((all, kind) => all | kind, MULTIBYTE);
 
 /** Characters beyond ASCII, as ranges of their bytes. */
@@ -100,7 +105,9 @@ export const MULTIBYTE_FORMS: readonly (readonly (readonly [number, number])[])[
 
 /** The position of a text inside a UTF-8 character. */
 export class Utf8State {
+  /** Between two characters. */
   static readonly start = new Utf8State([]);
+  /** After bytes that are no UTF-8; no byte leads out of it. */
   static readonly broken = new Utf8State([]);
   readonly #rest: readonly (readonly [number, number])[];
 
