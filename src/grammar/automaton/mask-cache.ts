@@ -5,7 +5,7 @@ import { LruCache } from "../../lru.js";
 import type { EarleySet } from "./earley-set.js";
 
 /** A mask that was computed before. */
-export interface KnownMask {
+interface KnownMask {
   readonly mask: Uint32Array;
   /** Whether any token may follow. */
   readonly some: boolean;

@@ -15,7 +15,7 @@ import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts
 import { StateTable } from "./state-table.js";
 import { textTree } from "./text-tree.js";
 
-export interface BuilderOptions {
+interface BuilderOptions {
   /** The grammar's name in error messages. */
   readonly place: string;
   /** Whether repetitions may use counters; without, each count is a state of its own. */
@@ -43,6 +43,10 @@ interface Work {
 
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
+/**
+ * Builds the network of a grammar. Only the root rule is compiled at once; others are compiled when a text first
+ * reaches them.
+ */
 export function buildNetwork(
   bodies: ReadonlyMap<string, Expression>,
   root: Expression,

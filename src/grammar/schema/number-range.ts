@@ -4,11 +4,13 @@
 import { CharSet } from "../char-set.js";
 import { choice, DIGIT, type Expression, NOTHING, optional, repeat, sequence, set, text } from "../expression.js";
 
+/** One end of a range of numbers. */
 export interface Bound {
   readonly value: number;
   readonly exclusive: boolean;
 }
 
+/** A range of numbers; an undefined end is unbounded. */
 export interface NumberBounds {
   readonly min: Bound | undefined;
   readonly max: Bound | undefined;
