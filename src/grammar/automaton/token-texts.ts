@@ -26,36 +26,43 @@ export interface TokenTexts {
 
 type TrieNodes = Pick<TokenTrie, "bytes" | "depths" | "tokenStarts" | "ownEnds">;
 
-/** A text that leads from the root to a node. */
-interface Path {
-  readonly node: number;
-  readonly state: Utf8State;
-  readonly kinds: number;
-  readonly length: number;
-  /** The last node on the path that is between two characters; -1 is the root, and -2 that bytes are no UTF-8. */
-  readonly boundary: number;
-}
-
-const ROOT: Path = { node: -1, state: Utf8State.start, kinds: 0, length: 0, boundary: -1 };
+/** The node before the first one of a path. */
+const ROOT = -1;
+/** Stands for the last boundary of a text with bytes that are no UTF-8. */
 const NO_BOUNDARY = -2;
+
+/** The nodes that are between two characters and nearest to each node on its path, or `ROOT`, or `NO_BOUNDARY`. */
+interface Boundaries {
+  /** The nearest one above the node. */
+  readonly before: Int32Array;
+  /** The node itself if it completes a character. */
+  readonly after: Int32Array;
+}
 
 /** The characters of all texts in a trie. */
 export function tokenTexts(nodes: TrieNodes): TokenTexts {
   const count = nodes.bytes.length;
   const own = emptyTexts(count);
   const parents = new Int32Array(count);
-  /** The last boundary before each node, and the one after it: the node itself if it completes a character. */
-  const boundaries = { before: new Int32Array(count), after: new Int32Array(count) };
-  const paths: Path[] = [ROOT];
+  const boundaries: Boundaries = { before: new Int32Array(count), after: new Int32Array(count) };
+  const path: number[] = [ROOT];
+  const states: Utf8State[] = [Utf8State.start];
   for (let node = 0; node < count; node++) {
     const depth = nodes.depths[node] as number;
-    const before = paths[depth - 1] as Path;
-    const path = (paths[depth] = extended(before, node, nodes.bytes[node] as number));
-    own.kinds[node] = path.boundary === node ? path.kinds : path.kinds | BROKEN;
-    own.lengths[node] = path.length;
-    parents[node] = before.node;
-    boundaries.before[node] = before.boundary;
-    boundaries.after[node] = path.boundary;
+    const byte = nodes.bytes[node] as number;
+    const parent = path[depth - 1] as number;
+    const state = (states[depth - 1] as Utf8State).step(byte);
+    const isBoundary = state === Utf8State.start;
+    const before = parent === ROOT ? ROOT : (boundaries.after[parent] as number);
+    const kinds = parent === ROOT ? 0 : (own.kinds[parent] as number) & ~BROKEN;
+    const length = parent === ROOT ? 0 : (own.lengths[parent] as number);
+    own.kinds[node] = kinds | (isBoundary ? lastKind(byte) : BROKEN);
+    own.lengths[node] = isBoundary ? length + 1 : length;
+    boundaries.before[node] = before;
+    boundaries.after[node] = isBoundary ? node : state === Utf8State.broken ? NO_BOUNDARY : before;
+    parents[node] = parent;
+    path[depth] = node;
+    states[depth] = state;
   }
   const subtree = subtreeTexts(nodes, own, parents);
   const longest = subtree.lengths.reduce((most, length) => Math.max(most, length), 0);
@@ -64,13 +71,6 @@ export function tokenTexts(nodes: TrieNodes): TokenTexts {
 
 function emptyTexts(count: number): Texts {
   return { kinds: new Int32Array(count), lengths: new Uint16Array(count) };
-}
-
-function extended({ state: before, kinds, length, boundary }: Path, node: number, byte: number): Path {
-  const state = before.step(byte);
-  if (state === Utf8State.start)
-    return { node, state, kinds: kinds | lastKind(byte), length: length + 1, boundary: node };
-  return { node, state, kinds, length, boundary: state === Utf8State.broken ? NO_BOUNDARY : boundary };
 }
 
 /** The kind of a character, from its last byte. */
@@ -91,7 +91,7 @@ function subtreeTexts(nodes: TrieNodes, own: Texts, parents: Int32Array): Texts 
       lengths[node] = Math.max(lengths[node] as number, own.lengths[node] as number);
     }
     const parent = parents[node] as number;
-    if (parent < 0) continue;
+    if (parent === ROOT) continue;
     kinds[parent] = (kinds[parent] as number) | (kinds[node] as number);
     lengths[parent] = Math.max(lengths[parent] as number, lengths[node] as number);
   }
@@ -99,10 +99,7 @@ function subtreeTexts(nodes: TrieNodes, own: Texts, parents: Int32Array): Texts 
 }
 
 /** From the last node to the first, so that a character is added to the boundary before it once its node is complete. */
-function textsBelow(
-  nodes: TrieNodes,
-  { before, after }: { readonly before: Int32Array; readonly after: Int32Array },
-): Texts {
+function textsBelow(nodes: TrieNodes, { before, after }: Boundaries): Texts {
   const { kinds, lengths } = emptyTexts(before.length);
   for (let node = before.length - 1; node >= 0; node--) {
     const isBoundary = after[node] === node;

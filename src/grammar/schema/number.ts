@@ -16,7 +16,8 @@ import {
 import { CharSet } from "../char-set.js";
 import type { JsonRules } from "./json-rules.js";
 import { fewDigitsDfa, multiplesDfa } from "./multiple-of.js";
-import { decimalRange, integerRange, type NumberBounds, wholeDecimalRange } from "./number-range.js";
+import type { NumberBounds } from "./number-bounds.js";
+import { decimalRange, integerRange, wholeDecimalRange } from "./number-range.js";
 import { dfaOf } from "./string-language.js";
 
 /** Everything that a schema requires of a number. */

@@ -4,7 +4,7 @@ import { isPlainObject } from "../../plain-object.js";
 import type { Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
 import { isMultiple } from "./multiple-of.js";
-import type { Bound, NumberBounds } from "./number-range.js";
+import type { Bound, NumberBounds } from "./number-bounds.js";
 import { keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf, type TypeName } from "./keywords.js";
 import type { NumberDemands } from "./number.js";
 import type { SchemaObject } from "./pointer.js";
