@@ -1,11 +1,13 @@
 // Sets of characters, as sorted ranges of code points that do not touch. They contain no surrogates, which are no
 // characters.
 
+/** A range of code points or bytes; both ends are included. */
 export interface CodeRange {
   readonly from: number;
   readonly to: number;
 }
 
+/** The last code point of Unicode. */
 export const MAX_CODE = 0x10ffff;
 const MAX_ASCII = 0x7f;
 const SURROGATES: CodeRange = { from: 0xd800, to: 0xdfff };

@@ -19,19 +19,23 @@ export type Expression =
   /** An automaton with length limits. */
   | { readonly kind: "measured"; readonly measured: MeasuredDfa };
 
+/** Matches the empty text only. */
 export const EMPTY: Expression = { kind: "text", text: "" };
 /** Matches no text. */
 export const NOTHING: Expression = { kind: "choice", options: [] };
 
+/** Matches a literal text; lone surrogates become U+FFFD, because UTF-8 cannot encode them. */
 export function text(value: string): Expression {
   // A lone surrogate cannot be encoded in UTF-8.
   return value === "" ? EMPTY : { kind: "text", text: value.replaceAll(/\p{Surrogate}/gu, "\ufffd") };
 }
 
+/** Matches one character of a set. */
 export function set(value: CharSet): Expression {
   return value.empty ? NOTHING : { kind: "set", set: value };
 }
 
+/** Matches the parts one after the other; nested sequences are flattened. */
 export function sequence(...parts: readonly Expression[]): Expression {
   if (parts.includes(NOTHING)) return NOTHING;
   const flat = parts
@@ -41,12 +45,14 @@ export function sequence(...parts: readonly Expression[]): Expression {
   return flat.length === 1 ? flat[0] : { kind: "sequence", parts: flat };
 }
 
+/** Matches any one of the options; nested choices are flattened. */
 export function choice(...options: readonly Expression[]): Expression {
   const flat = options.flatMap((option) => (option.kind === "choice" ? option.options : [option]));
   if (flat.length === 0) return NOTHING;
   return flat.length === 1 ? flat[0] : { kind: "choice", options: flat };
 }
 
+/** Matches the part once or not at all. */
 export function optional(part: Expression): Expression {
   return repeat(part, 0, 1);
 }
@@ -65,8 +71,10 @@ function isRun(part: Expression & { readonly kind: "repeat" }, min: number): boo
   return part.min <= 1 || (min > 0 && (min + 1) * part.min <= min * part.max + 1);
 }
 
+/** Matches the texts that a DFA accepts. */
 export function automaton(dfa: Dfa): Expression {
   return dfa.empty ? NOTHING : { kind: "automaton", dfa };
 }
 
+/** Matches one ASCII digit. */
 export const DIGIT = set(CharSet.of([0x30, 0x39]));

@@ -40,7 +40,7 @@ export const GRAMMAR_LIMITS = {
 
 const MAX_PLACE_CHARACTERS = 400;
 
-export type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
+type GrammarLimit = keyof typeof GRAMMAR_LIMITS;
 
 /** An error for a grammar that exceeds a limit. */
 export function grammarLimit(place: string, limit: GrammarLimit, what: string): GrammarError {

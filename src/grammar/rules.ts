@@ -2,9 +2,10 @@
 
 import type { Expression } from "./expression.js";
 
+/** The rule with which a GBNF grammar starts. */
 export const ROOT = "root";
 
-export type RuleReference = Expression & { readonly kind: "rule" };
+type RuleReference = Expression & { readonly kind: "rule" };
 
 /** The rules of one grammar. */
 export class GrammarRules {

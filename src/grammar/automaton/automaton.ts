@@ -1,17 +1,15 @@
 // Runs a network over bytes with Earley's algorithm, interning its sets and caching its steps: a grammar without
 // recursion becomes a deterministic automaton while it is used, and one with recursion shares repeated parts.
 
-import { GrammarError } from "../../errors.js";
-import { GRAMMAR_LIMITS } from "../limits.js";
 import { EarleySet, type EarleyItem } from "./earley-set.js";
+import { COUNTS, ItemList, STATES } from "./item-list.js";
 import { type Network, NO_STATE, ROOT_RULE, type State } from "./network.js";
 
 /** If there are more interned sets than this, all are dropped; texts keep the ones they are in. */
 const MAX_SETS = 20_000;
 const LARGE_SET = 24;
-/** More than any count; lengths from here on are unlimited. */
-const COUNTS = 2 ** 21;
-const MAX_STATES = GRAMMAR_LIMITS.networkStates + 1;
+/** Sets whose number is below this are part of keys that are whole numbers, together with a count and a state. */
+const NUMBERED_SETS = 2 ** 13;
 
 /** The lazily built automaton of a grammar. */
 export class Automaton {
@@ -25,7 +23,9 @@ export class Automaton {
   /** Items processed so far; the cost of a mask is the difference. */
   work = 0;
   readonly #examples: readonly number[];
-  readonly #interned = new Map<string, EarleySet>();
+  readonly #interned = new Map<string | number, EarleySet>();
+  /** The items of the set that is being made; kept, because most sets are small and made in a microsecond. */
+  readonly #items = new ItemList();
   #ids = 0;
 
   constructor(network: Network) {
@@ -47,7 +47,7 @@ export class Automaton {
     const known = set.next[byteClass];
     if (known !== undefined) return known;
     const kernel = set.scanning.length < LARGE_SET ? this.#scanned(set, byteClass) : this.#indexed(set, byteClass);
-    const next = kernel.length === 0 ? null : this.#set(kernel);
+    const next = kernel.length === 0 ? null : this.setOf(kernel);
     set.next[byteClass] = next;
     return next;
   }
@@ -111,17 +111,10 @@ export class Automaton {
     return { state: target, origin, count: Math.min(now, measure.limit) };
   }
 
-  #set(items: EarleyItem[]): EarleySet {
-    items.sort((a, b) => a.state - b.state || (a.origin?.id ?? -1) - (b.origin?.id ?? -1) || a.count - b.count);
-    let key = "";
-    const kernel: EarleyItem[] = [];
-    let last: EarleyItem | undefined;
-    for (const item of items) {
-      if (last !== undefined && last.state === item.state && last.origin === item.origin && last.count === item.count)
-        continue;
-      key += `${item.state},${item.origin?.id ?? ""},${item.count};`;
-      kernel.push((last = item));
-    }
+  /** The interned set of these items, which are sorted in place. */
+  setOf(items: EarleyItem[]): EarleySet {
+    const kernel = items.length === 1 ? items : distinct(items);
+    const key = kernelKey(kernel);
     const known = this.#interned.get(key);
     if (known !== undefined) return known;
     const made = this.#made(kernel);
@@ -135,77 +128,77 @@ export class Automaton {
 
   /** Earley's completion and prediction. */
   #made(kernel: readonly EarleyItem[]): EarleySet {
-    const set = new EarleySet(this.#ids++, kernel);
-    const { states } = this.network;
-    const known = new Set<number | string>();
-    const waiting: EarleyItem[] = [];
-    const origins: (EarleySet | undefined)[] = [];
-    const add = (state: number, origin: EarleySet | undefined, count: number): void => {
-      let place = origins.indexOf(origin);
-      if (place === -1) place = origins.push(origin) - 1;
-      const key = (place * COUNTS + count) * MAX_STATES + state;
-      if (known.has(key)) return;
-      known.add(key);
-      if (known.size > GRAMMAR_LIMITS.activeItems) throw tooAmbiguous();
-      waiting.push({ state, origin, count });
-    };
-    for (const { state, origin, count } of kernel) add(state, origin, count);
-    for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
-      const { origin, count } = item;
-      const state = states[item.state] as State;
-      switch (state.kind) {
-        case "bytes":
-          set.scanning.push(item);
-          break;
-        case "measured":
-          if (state.edges.length > 0) set.scanning.push(item);
-          if (state.exit !== NO_STATE && count >= state.measure.limits.min) add(state.exit, origin, 0);
-          break;
-        case "split":
-          for (const target of state.targets) add(target, origin, count);
-          break;
-        case "call": {
-          const back: EarleyItem = { state: state.next, origin, count };
-          const returns = set.returns.get(state.rule);
-          if (returns === undefined) set.returns.set(state.rule, [back]);
-          else returns.push(back);
-          const { start, nullable } = this.network.rule(state.rule);
-          add(start, set, 0);
-          if (nullable) add(state.next, origin, count);
-          break;
-        }
-        case "final":
-          if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
-          // Empty texts of a rule that was called in this set are handled at the call.
-          else if (origin !== set)
-            for (const back of origin?.returns.get(state.rule) ?? []) add(back.state, back.origin, back.count);
-          break;
-        case "enter":
-          add(state.next, origin, 0);
-          break;
-        case "loop":
-          if (count < state.max) add(state.body, origin, count);
-          if (count >= state.min) add(state.exit, origin, 0);
-          break;
-        case "again":
-          add(state.loop, origin, Math.min(count + 1, state.limit));
-          break;
-        default:
-          state satisfies never;
-      }
-    }
-    this.work += known.size;
+    const set = new EarleySet(this.#ids++, kernel, this.classCount);
+    const items = this.#items;
+    items.clear();
+    for (const { state, origin, count } of kernel) items.add(state, origin, count);
+    for (let index = 0; index < items.length; index++) this.#complete(set, items.at(index));
+    this.work += items.length;
     return set;
+  }
+
+  /** Adds the items that an item leads to without a byte. */
+  #complete(set: EarleySet, item: EarleyItem): void {
+    const items = this.#items;
+    const { origin, count } = item;
+    const state = this.network.states[item.state] as State;
+    switch (state.kind) {
+      case "bytes":
+        set.scanning.push(item);
+        break;
+      case "measured":
+        if (state.edges.length > 0) set.scanning.push(item);
+        if (state.exit !== NO_STATE && count >= state.measure.limits.min) items.add(state.exit, origin, 0);
+        break;
+      case "split":
+        for (const target of state.targets) items.add(target, origin, count);
+        break;
+      case "call": {
+        set.addReturn(state.rule, { state: state.next, origin, count });
+        const { start, nullable } = this.network.rule(state.rule);
+        items.add(start, set, 0);
+        if (nullable) items.add(state.next, origin, count);
+        break;
+      }
+      case "final":
+        if (state.rule === ROOT_RULE && origin === undefined) set.accepting = true;
+        // Empty texts of a rule that was called in this set are handled at the call.
+        else if (origin !== set)
+          for (const back of origin?.returns?.get(state.rule) ?? []) items.add(back.state, back.origin, back.count);
+        break;
+      case "enter":
+        items.add(state.next, origin, 0);
+        break;
+      case "loop":
+        if (count < state.max) items.add(state.body, origin, count);
+        if (count >= state.min) items.add(state.exit, origin, 0);
+        break;
+      case "again":
+        items.add(state.loop, origin, Math.min(count + 1, state.limit));
+        break;
+      default:
+        state satisfies never;
+    }
   }
 }
 
-function tooAmbiguous(): GrammarError {
-  const most = GRAMMAR_LIMITS.activeItems;
-  return new GrammarError(
-    "GRAMMAR_LIMIT",
-    `[grammar] expected a grammar with up to ${most} rules active at one place, found more; make it less ambiguous`,
-    {
-      details: { limit: "activeItems", most },
-    },
-  );
+/** Sorts items, and drops duplicates. */
+function distinct(items: EarleyItem[]): readonly EarleyItem[] {
+  items.sort((a, b) => a.state - b.state || (a.origin?.id ?? -1) - (b.origin?.id ?? -1) || a.count - b.count);
+  return items.filter((item, place) => {
+    const last = items[place - 1];
+    return last?.state !== item.state || last.origin !== item.origin || last.count !== item.count;
+  });
+}
+
+/** The key of a kernel. That of a single item is a number if it fits, which is faster than a string. */
+function kernelKey(kernel: readonly EarleyItem[]): string | number {
+  if (kernel.length === 1) {
+    const { state, origin, count } = kernel[0] as EarleyItem;
+    const id = origin === undefined ? 0 : origin.id + 1;
+    if (id < NUMBERED_SETS) return (id * COUNTS + count) * STATES + state;
+  }
+  let key = "";
+  for (const { state, origin, count } of kernel) key += `${state},${origin?.id ?? ""},${count};`;
+  return key;
 }

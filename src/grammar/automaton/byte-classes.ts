@@ -16,6 +16,10 @@ export function sequencesOf(set: CharSet): readonly (readonly CodeRange[])[] {
   return sequences;
 }
 
+/**
+ * The byte classes that all of a grammar's expressions distinguish together; transitions are stored per class instead
+ * of per byte.
+ */
 export function byteClasses(expressions: Iterable<Expression>): ByteClasses {
   const borders = new Uint8Array(257);
   const seen = new Set<Expression>();

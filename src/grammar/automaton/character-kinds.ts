@@ -50,6 +50,11 @@ export const KIND_BYTES: ReadonlyMap<number, readonly number[]> = new Map(
   ]),
 );
 
+/** The kinds of the small letters of ASCII: sets that take any number of them take a large part of the vocabulary. */
+export const SMALL_LETTERS: number =
+  (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
+
+/** Every kind of complete characters. */
 export const ALL_KINDS: number = [...KIND_BYTES.keys()].reduce((all, kind) => all | kind, MULTIBYTE);
 
 /** Characters beyond ASCII, as ranges of their bytes. */
@@ -100,26 +105,29 @@ export const MULTIBYTE_FORMS: readonly (readonly (readonly [number, number])[])[
 
 /** The position of a text inside a UTF-8 character. */
 export class Utf8State {
-  static readonly start = new Utf8State([]);
-  static readonly broken = new Utf8State([]);
-  readonly #rest: readonly (readonly [number, number])[];
+  /** Between two characters. */
+  static readonly start = new Utf8State(undefined, undefined);
+  /** After bytes that are no UTF-8; no byte leads out of it. */
+  static readonly broken = new Utf8State(undefined, undefined);
+  static readonly #afterFirstByte = Array.from({ length: 256 }, (_, byte) => Utf8State.#after(byte));
+  /** The bytes that continue the character, and the state that they lead to. */
+  readonly #range: readonly [number, number] | undefined;
+  readonly #next: Utf8State | undefined;
 
-  private constructor(rest: readonly (readonly [number, number])[]) {
-    this.#rest = rest;
+  private constructor(range: readonly [number, number] | undefined, next: Utf8State | undefined) {
+    this.#range = range;
+    this.#next = next;
+  }
+
+  static #after(byte: number): Utf8State {
+    if (byte < 0x80) return Utf8State.start;
+    const form = MULTIBYTE_FORMS.find(([first]) => byte >= (first?.[0] ?? 256) && byte <= (first?.[1] ?? 0));
+    return form?.slice(1).reduceRight((next, range) => new Utf8State(range, next), Utf8State.start) ?? Utf8State.broken;
   }
 
   step(byte: number): Utf8State {
-    if (this === Utf8State.broken) return this;
-    if (this === Utf8State.start) {
-      if (byte < 0x80) return this;
-      const form = MULTIBYTE_FORMS.find(([first]) => byte >= (first?.[0] ?? 256) && byte <= (first?.[1] ?? 0));
-      return form === undefined ? Utf8State.broken : new Utf8State(form.slice(1));
-    }
-    const [[from, to], ...rest] = this.#rest as [
-      readonly [number, number],
-      ...(readonly (readonly [number, number])[]),
-    ];
-    if (byte < from || byte > to) return Utf8State.broken;
-    return rest.length === 0 ? Utf8State.start : new Utf8State(rest);
+    if (this === Utf8State.start) return Utf8State.#afterFirstByte[byte] as Utf8State;
+    if (this.#range === undefined || byte < this.#range[0] || byte > this.#range[1]) return Utf8State.broken;
+    return this.#next as Utf8State;
   }
 }

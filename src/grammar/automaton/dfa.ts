@@ -6,6 +6,7 @@ import { checkTime } from "../compile-time.js";
 import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
 import { equivalentStates } from "./minimization.js";
 
+/** The target of a missing edge: no accepted text continues this way. */
 export const DEAD = -1;
 
 /** A deterministic automaton over bytes. */
@@ -102,7 +103,7 @@ export function commonClasses(classifications: readonly Uint8Array[]): {
 }
 
 /** What building an automaton needs: states as values, and their successors. */
-export interface DfaSource<Value> {
+interface DfaSource<Value> {
   readonly classes: Uint8Array;
   readonly classCount: number;
   readonly start: Value;

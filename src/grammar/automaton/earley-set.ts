@@ -18,8 +18,8 @@ export class EarleySet {
   readonly kernel: readonly EarleyItem[];
   /** Items whose state reads a byte. */
   readonly scanning: EarleyItem[] = [];
-  /** Items that continue after a rule that was called in this set, by rule. */
-  readonly returns = new Map<number, EarleyItem[]>();
+  /** Items that continue after a rule that was called in this set, by rule; undefined if none was called. */
+  returns: Map<number, EarleyItem[]> | undefined;
   /** Whether the text may end in this set. */
   accepting = false;
   /** The next set by byte class, null if there is none; undefined if it has not been computed yet. */
@@ -29,8 +29,18 @@ export class EarleySet {
   /** The characters that the set takes any number of; see loops.ts. */
   loop: Loop | undefined;
 
-  constructor(id: number, kernel: readonly EarleyItem[]) {
+  constructor(id: number, kernel: readonly EarleyItem[], classCount: number) {
     this.id = id;
     this.kernel = kernel;
+    // All at once: an array that grows with every class leaves garbage.
+    this.next.length = classCount;
+  }
+
+  /** Keeps where to continue after a rule that is called in this set. */
+  addReturn(rule: number, back: EarleyItem): void {
+    this.returns ??= new Map();
+    const known = this.returns.get(rule);
+    if (known === undefined) this.returns.set(rule, [back]);
+    else known.push(back);
   }
 }

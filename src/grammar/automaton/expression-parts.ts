@@ -2,6 +2,7 @@
 
 import type { Expression } from "../expression.js";
 
+/** The direct subexpressions of an expression; a reference to a rule has none. */
 export function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "sequence":

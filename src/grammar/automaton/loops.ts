@@ -3,13 +3,14 @@
 // higher count, as long as there is room.
 
 import type { Automaton } from "./automaton.js";
-import { ALL_KINDS, ASCII_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS } from "./character-kinds.js";
+import { ALL_KINDS, ASCII_KINDS, KIND_BYTES, MULTIBYTE, MULTIBYTE_FORMS, SMALL_LETTERS } from "./character-kinds.js";
 import type { EarleySet, EarleyItem } from "./earley-set.js";
 import type { State } from "./network.js";
 
 /** Sets that are examined; patterns that may match anywhere in a text have a few. */
 const MAX_FAMILY = 12;
 
+/** Characters that a set takes again and again. */
 export interface Loop {
   /** Kinds of characters of which any text may follow. */
   readonly kinds: number;
@@ -18,8 +19,40 @@ export interface Loop {
 }
 
 const NO_LOOP: Loop = { kinds: 0, room: 0 };
-const LETTER = "a".charCodeAt(0);
+const FIRST_LETTER = "a".charCodeAt(0);
+const LAST_LETTER = "z".charCodeAt(0);
 
+/** Whether a set takes the letters a and z, as far as they are among some kinds; if not, its loop lacks these kinds. */
+export function mayTake(automaton: Automaton, set: EarleySet, kinds: number): boolean {
+  for (const letter of [FIRST_LETTER, LAST_LETTER])
+    if ((kinds & (ASCII_KINDS[letter] as number)) !== 0 && !takes(automaton, set, letter)) return false;
+  return true;
+}
+
+function takes(automaton: Automaton, set: EarleySet, byte: number): boolean {
+  return automaton.step(set, automaton.classes[byte] as number) !== null;
+}
+
+/**
+ * Whether a set with a loop takes no character of the loop's kinds once its room is used up: then every longer text of
+ * these kinds is refused.
+ */
+export function isExact(automaton: Automaton, set: EarleySet, { kinds }: Loop): boolean {
+  const counting =
+    countedRoom(automaton, set) === Infinity ? automaton.step(set, automaton.classes[FIRST_LETTER] as number) : set;
+  if (counting === null) return false;
+  const room = countedRoom(automaton, counting);
+  if (room === Infinity) return false;
+  const item = counting.kernel[0] as EarleyItem;
+  const full = automaton.setOf([{ ...item, count: item.count + room }]);
+  for (let byte = 0; byte < 256; byte++) {
+    const kind = byte < 0x80 ? (ASCII_KINDS[byte] as number) : MULTIBYTE;
+    if ((kinds & kind) !== 0 && takes(automaton, full, byte)) return false;
+  }
+  return true;
+}
+
+/** The loop of a set, computed once. */
 export function loopOf(automaton: Automaton, set: EarleySet): Loop {
   return (set.loop ??=
     countedRoom(automaton, set) === Infinity ? plainLoop(automaton, set) : countedLoop(automaton, set));
@@ -45,7 +78,7 @@ function countedLoop(automaton: Automaton, set: EarleySet): Loop {
 }
 
 function plainLoop(automaton: Automaton, set: EarleySet): Loop {
-  const next = automaton.step(set, automaton.classes[LETTER] as number);
+  const next = automaton.step(set, automaton.classes[FIRST_LETTER] as number);
   // The first character of a counted repetition leads into the counting state.
   if (next !== null && countedRoom(automaton, next) !== Infinity) {
     const { kinds, room } = loopOf(automaton, next);
@@ -54,11 +87,10 @@ function plainLoop(automaton: Automaton, set: EarleySet): Loop {
   return { kinds: new Family(automaton, set).kinds(), room: Infinity };
 }
 
-/** The letters, which every wide set takes. */
-const CORE = (ASCII_KINDS["a".charCodeAt(0)] as number) | (ASCII_KINDS["z".charCodeAt(0)] as number);
-
-/** All kinds, letters first, so that sets that take none are found early. */
-const ORDERED = [...KIND_BYTES].sort(([one], [other]) => Number((other & CORE) !== 0) - Number((one & CORE) !== 0));
+/** All kinds, small letters first, so that sets that take none are found early. */
+const ORDERED = [...KIND_BYTES].sort(
+  ([one], [other]) => Number((other & SMALL_LETTERS) !== 0) - Number((one & SMALL_LETTERS) !== 0),
+);
 
 class Family {
   readonly #automaton: Automaton;
@@ -73,13 +105,23 @@ class Family {
 
   /** The largest set of kinds that stay within the family. Each round removes at least one kind. */
   kinds(): number {
-    let kinds = ALL_KINDS & ~MULTIBYTE;
+    let kinds = this.#startKinds();
     for (let left = this.#round(kinds); left !== kinds; left = this.#round(kinds)) kinds = left;
     // A set that takes no ASCII kind is not worth the search.
     if (kinds === 0) return 0;
     const members = [...this.#members.keys()];
     const takesAll = members.every((member) => MULTIBYTE_FORMS.every((form) => this.#takesForm(member, member, form)));
     return takesAll ? kinds | MULTIBYTE : kinds;
+  }
+
+  /** The kinds of ASCII characters that may follow the set. */
+  #startKinds(): number {
+    let kinds = ALL_KINDS & ~MULTIBYTE;
+    for (let byte = 0; byte < 0x80; byte++) {
+      const kind = ASCII_KINDS[byte] as number;
+      if ((kinds & kind) !== 0 && !takes(this.#automaton, this.#start, byte)) kinds &= ~kind;
+    }
+    return kinds;
   }
 
   /** Of the given kinds, those of which all characters lead to another set. */
@@ -110,7 +152,8 @@ class Family {
         if ((kinds & kind) === 0 || bytes.every((byte) => this.#takes(member, byte, kind))) continue;
         // Letters are kept if possible: the kinds that led to a set without letters are dropped instead.
         const led = this.#members.get(member) as number;
-        return kinds & ~((CORE & kind) !== 0 && (led & ~CORE) !== 0 ? led & ~CORE : kind);
+        const others = led & ~SMALL_LETTERS;
+        return kinds & ~((SMALL_LETTERS & kind) !== 0 && others !== 0 ? others : kind);
       }
       if (this.#members.size > MAX_FAMILY) return 0;
     }

@@ -1,18 +1,10 @@
 // Matches one text against a grammar: which tokens may follow, and the step by one of them.
 
-import { GrammarError } from "../../errors.js";
-import { GRAMMAR_LIMITS } from "../limits.js";
 import type { Automaton } from "./automaton.js";
 import type { CompiledGrammar } from "./compiled-grammar.js";
+import { computeMask } from "./compute-mask.js";
 import type { EarleySet } from "./earley-set.js";
-import { loopOf } from "./loops.js";
 import type { TokenTrie } from "./token-trie.js";
-
-/** Subtrees with fewer tokens are walked, because checking whether they can be taken as a whole takes longer. */
-const WORTH_ASKING = 24;
-/** A set that takes this many kinds of characters takes nearly all tokens, at least short ones. */
-const WIDE_KINDS = 16;
-const COVERED_LENGTH = 8;
 
 /** The state of one text in a grammar. */
 export class GrammarMatcher {
@@ -73,10 +65,9 @@ export class GrammarMatcher {
       mask.set(known.mask);
       return known.some;
     }
-    mask.fill(0);
-    const goesOn = this.#walk(mask);
+    const goesOn = computeMask(this.#automaton, this.#set, this.#trie, mask);
     const some = (this.#set.accepting && this.#allowEnd(mask)) || goesOn;
-    this.#trie.masks.set(this.#set, { mask: mask.slice(), some });
+    this.#trie.masks.add(this.#set, mask, some);
     return some;
   }
 
@@ -85,84 +76,4 @@ export class GrammarMatcher {
     for (const token of endTokens) mask[token >>> 5] |= 1 << (token & 31);
     return endTokens.length > 0;
   }
-
-  #walk(mask: Uint32Array): boolean {
-    const limit = this.#automaton.work + GRAMMAR_LIMITS.maskWork;
-    const { kinds, room } = loopOf(this.#automaton, this.#set);
-    if (bitsOf(kinds) < WIDE_KINDS || room < COVERED_LENGTH) return this.#walkNodes(mask, undefined, limit);
-    const cover = this.#trie.cover(kinds, room);
-    for (let word = 0; word < mask.length; word++) mask[word] = cover.mask[word] as number;
-    this.#walkNodes(mask, cover.nodes, limit);
-    return true;
-  }
-
-  /** Walks all nodes of the trie, or some of them, in order. */
-  #walkNodes(mask: Uint32Array, nodes: Uint32Array | undefined, limit: number): boolean {
-    const { bytes, depths, ends, tokenStarts, ownEnds, nodeCount } = this.#trie;
-    const automaton = this.#automaton;
-    const { classes } = automaton;
-    const path: EarleySet[] = [this.#set];
-    const count = nodes?.length ?? nodeCount;
-    let some = false;
-    for (let place = 0; place < count;) {
-      const node = nodes === undefined ? place : (nodes[place] as number);
-      const depth = depths[node] as number;
-      const parent = path[depth - 1] as EarleySet;
-      const byteClass = classes[bytes[node] as number] as number;
-      let set = parent.next[byteClass];
-      if (set === undefined) {
-        set = automaton.step(parent, byteClass);
-        if (automaton.work > limit) throw tooSlow();
-      }
-      const end = ends[node] as number;
-      const first = tokenStarts[node] as number;
-      const last = tokenStarts[end] as number;
-      const whole = set !== null && last - first >= WORTH_ASKING && this.#covers(set, node);
-      if (set !== null) {
-        const until = whole ? last : (ownEnds[node] as number);
-        if (until > first) {
-          some = true;
-          this.#allow(mask, first, until);
-        }
-        path[depth] = set;
-      }
-      if (set !== null && !whole) place++;
-      else if (nodes === undefined) place = end;
-      else while (place < count && (nodes[place] as number) < end) place++;
-    }
-    return some;
-  }
-
-  #allow(mask: Uint32Array, from: number, to: number): void {
-    const { tokens } = this.#trie;
-    for (let place = from; place < to; place++) {
-      const token = tokens[place] as number;
-      mask[token >>> 5] |= 1 << (token & 31);
-    }
-  }
-
-  /** Whether every text below a node of the trie leads a set back to itself. */
-  #covers(set: EarleySet, node: number): boolean {
-    const { kinds, lengths } = this.#trie;
-    const below = kinds[node] as number;
-    if (below < 0) return false;
-    const { kinds: taken, room } = loopOf(this.#automaton, set);
-    return (below & ~taken) === 0 && (lengths[node] as number) <= room;
-  }
-}
-
-function bitsOf(value: number): number {
-  let count = 0;
-  for (let rest = value; rest !== 0; rest &= rest - 1) count++;
-  return count;
-}
-
-function tooSlow(): GrammarError {
-  return new GrammarError(
-    "GRAMMAR_LIMIT",
-    "[grammar] expected a grammar whose next tokens are soon found, found one that takes too much work at this place; make it less ambiguous",
-    {
-      details: { limit: "maskWork", most: GRAMMAR_LIMITS.maskWork },
-    },
-  );
 }

@@ -4,6 +4,7 @@
 import { checkTime } from "../compile-time.js";
 import type { Dfa } from "./dfa.js";
 
+/** The least and greatest length of a string, in characters (code points). */
 export interface LengthLimits {
   readonly min: number;
   /** The maximum length; may be Infinity. */

@@ -6,7 +6,7 @@ import { checkTime } from "../compile-time.js";
 
 const DEAD = -1;
 
-export interface Equivalence {
+interface Equivalence {
   /** The group of each state, or -1 if no text leads from it to an end. The first state's group is 0. */
   readonly groups: Int32Array;
   readonly count: number;

@@ -3,19 +3,19 @@
 // parts with the same continuation share their states.
 
 import type { CodeRange } from "../char-set.js";
-import { checkTime } from "../compile-time.js";
 import { controlBytes } from "../control-tokens.js";
 import type { Expression } from "../expression.js";
-import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
+import { GRAMMAR_LIMITS, grammarInvalid } from "../limits.js";
 import { byteClasses, sequencesOf } from "./byte-classes.js";
 import { nonEmpty } from "./non-empty.js";
 import { Measure } from "./measure.js";
 import { type ByteClasses, type Network, NO_STATE, type Rule, type State } from "./network.js";
 import { shorten } from "./network-shortening.js";
 import { INLINE_WEIGHT, type RuleFacts, ruleFacts, weightOf } from "./rule-facts.js";
+import { StateTable } from "./state-table.js";
 import { textTree } from "./text-tree.js";
 
-export interface BuilderOptions {
+interface BuilderOptions {
   /** The grammar's name in error messages. */
   readonly place: string;
   /** Whether repetitions may use counters; without, each count is a state of its own. */
@@ -43,6 +43,10 @@ interface Work {
 
 type MutableSplit = { readonly kind: "split"; targets: number[] };
 
+/**
+ * Builds the network of a grammar. Only the root rule is compiled at once; others are compiled when a text first
+ * reaches them.
+ */
 export function buildNetwork(
   bodies: ReadonlyMap<string, Expression>,
   root: Expression,
@@ -58,16 +62,12 @@ class NetworkBuilder implements Network {
   readonly classes: ByteClasses;
   readonly #bodies: ReadonlyMap<string, Expression>;
   readonly #facts: RuleFacts;
-  readonly #place: string;
   readonly #counters: boolean;
-  readonly #maxStates: number;
-  readonly #states: State[] = [];
+  readonly #table: StateTable;
   readonly #rules: Rule[] = [];
   /** What is left to do for each rule that is not compiled yet. */
   readonly #pending = new Map<number, Work>();
   readonly #ruleIndices = new Map<string, number>();
-  readonly #interned = new Map<string, number>();
-  readonly #single = new Map<number, number>();
   readonly #compiled = new Map<Expression, Map<number, number>>();
   readonly #inlined = new Map<string, number>();
   readonly #waiting: Work[] = [];
@@ -79,9 +79,8 @@ class NetworkBuilder implements Network {
   ) {
     this.#bodies = bodies;
     this.#facts = ruleFacts(bodies);
-    this.#place = place;
     this.#counters = counters;
-    this.#maxStates = maxStates;
+    this.#table = new StateTable(place, maxStates);
     this.classes = byteClasses([root, ...bodies.values()]);
     if (!this.#facts.ends(root))
       throw grammarInvalid(
@@ -92,64 +91,30 @@ class NetworkBuilder implements Network {
   }
 
   get states(): readonly State[] {
-    return this.#states;
+    return this.#table.states;
   }
 
   rule(index: number): Rule {
     const work = this.#pending.get(index);
     if (work !== undefined) {
       this.#pending.delete(index);
-      const first = this.#states.length;
+      const first = this.#table.states.length;
       this.#waiting.push(work);
       for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) {
         const start = this.#compile(next.expression, next.next, next.counted);
-        if (start !== NO_STATE) (this.#states[next.state] as MutableSplit).targets.push(start);
+        if (start !== NO_STATE) (this.#table.states[next.state] as MutableSplit).targets.push(start);
       }
-      shorten(this.#states, [work.state, first]);
+      shorten(this.#table.states, [work.state, first]);
     }
     return this.#rules[index] as Rule;
-  }
-
-  #add(state: State): number {
-    checkTime();
-    if (this.#states.length >= this.#maxStates) throw grammarLimit(this.#place, "networkStates", "a grammar of states");
-    return this.#states.push(state) - 1;
-  }
-
-  /** The state with these edges; equal states are shared. */
-  #bytes(edges: readonly number[]): number {
-    if (edges.length === 3) return this.#byte(edges[0] as number, edges[1] as number, edges[2] as number);
-    const key = edges.join(" ");
-    let state = this.#interned.get(key);
-    if (state === undefined)
-      this.#interned.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.from(edges) })));
-    return state;
-  }
-
-  /** The state with one edge, as most have; its key is a number, which is faster than a string. */
-  #byte(from: number, to: number, next: number): number {
-    const key = (next * 256 + from) * 256 + to;
-    let state = this.#single.get(key);
-    if (state === undefined)
-      this.#single.set(key, (state = this.#add({ kind: "bytes", edges: Int32Array.of(from, to, next) })));
-    return state;
-  }
-
-  #split(targets: readonly number[]): number {
-    const distinct = [...new Set(targets.filter((target) => target !== NO_STATE))].sort((a, b) => a - b);
-    if (distinct.length <= 1) return distinct[0] ?? NO_STATE;
-    const key = `split ${distinct.join(" ")}`;
-    let state = this.#interned.get(key);
-    if (state === undefined) this.#interned.set(key, (state = this.#add({ kind: "split", targets: distinct })));
-    return state;
   }
 
   /** The number of a rule that can be called, for an expression. */
   #callable(expression: Expression): number {
     const rule = this.#rules.length;
-    const state = this.#add({ kind: "split", targets: [] });
+    const state = this.#table.add({ kind: "split", targets: [] });
     this.#rules.push({ start: state, nullable: this.#facts.nullable(expression) });
-    this.#pending.set(rule, { state, expression, next: this.#add({ kind: "final", rule }), counted: false });
+    this.#pending.set(rule, { state, expression, next: this.#table.add({ kind: "final", rule }), counted: false });
     return rule;
   }
 
@@ -168,13 +133,15 @@ class NetworkBuilder implements Network {
   #compileNew(expression: Expression, next: number, counted: boolean): number {
     switch (expression.kind) {
       case "text":
-        return this.#text(Buffer.from(expression.text, "utf8"), next);
+        return this.#table.text(Buffer.from(expression.text, "utf8"), next);
       case "control":
-        return this.#text(controlBytes(expression.token), next);
+        return this.#table.text(controlBytes(expression.token), next);
       case "set":
-        return this.#bytes(
+        return this.#table.bytes(
           sequencesOf(expression.set).flatMap((sequence) => {
-            const after = sequence.slice(1).reduceRight((state, { from, to }) => this.#byte(from, to, state), next);
+            const after = sequence
+              .slice(1)
+              .reduceRight((state, { from, to }) => this.#table.byte(from, to, state), next);
             const [{ from, to }] = sequence as [CodeRange];
             return [from, to, after];
           }),
@@ -197,31 +164,27 @@ class NetworkBuilder implements Network {
     }
   }
 
-  #text(bytes: Uint8Array, next: number): number {
-    return bytes.reduceRight((state, byte) => this.#byte(byte, byte, state), next);
-  }
-
   #choice(options: readonly Expression[], next: number, counted: boolean): number {
     const texts = options.filter((option) => option.kind === "text");
     const others = options
       .filter((option) => option.kind !== "text")
       .map((option) => this.#compile(option, next, counted));
     if (texts.length < 2)
-      return this.#split([...others, ...texts.map((option) => this.#compile(option, next, counted))]);
+      return this.#table.split([...others, ...texts.map((option) => this.#compile(option, next, counted))]);
     const tree = textTree(
       texts.map(({ text }) => Buffer.from(text, "utf8")),
       next,
       {
-        chain: (bytes, state) => this.#text(bytes, state),
-        branch: (edges) => this.#bytes(edges),
-        either: (one, other) => this.#split([one, other]),
+        chain: (bytes, state) => this.#table.text(bytes, state),
+        branch: (edges) => this.#table.bytes(edges),
+        either: (one, other) => this.#table.either(one, other),
       },
     );
-    return this.#split([...others, tree]);
+    return this.#table.split([...others, tree]);
   }
 
   #call(rule: number, next: number): number {
-    return this.#add({ kind: "call", rule, next });
+    return this.#table.add({ kind: "call", rule, next });
   }
 
   #rule(name: string, next: number, counted: boolean): number {
@@ -232,7 +195,7 @@ class NetworkBuilder implements Network {
       let state = this.#inlined.get(key);
       if (state === undefined) {
         // Deferred: chains of rules may be longer than the stack is deep.
-        this.#inlined.set(key, (state = this.#add({ kind: "split", targets: [] })));
+        this.#inlined.set(key, (state = this.#table.add({ kind: "split", targets: [] })));
         this.#waiting.push({ state, expression: body, next, counted });
       }
       return state;
@@ -244,7 +207,7 @@ class NetworkBuilder implements Network {
 
   #isInlined(name: string, next: number): boolean {
     const { recursive, uses, weight } = this.#facts;
-    if ((this.#states[next] as State).kind === "final") return weight(name) <= TAIL_WEIGHT;
+    if ((this.#table.states[next] as State).kind === "final") return weight(name) <= TAIL_WEIGHT;
     return !recursive(name) && (weight(name) <= INLINE_WEIGHT || (uses(name) <= 1 && weight(name) <= SINGLE_WEIGHT));
   }
 
@@ -265,35 +228,35 @@ class NetworkBuilder implements Network {
   #unrolled(part: Expression, min: number, max: number, next: number, counted: boolean): number {
     let state = next;
     if (max === Infinity) {
-      state = this.#add({ kind: "split", targets: [] });
+      state = this.#table.add({ kind: "split", targets: [] });
       const body = this.#compile(part, state, counted);
-      (this.#states[state] as MutableSplit).targets.push(next, ...(body === NO_STATE ? [] : [body]));
+      (this.#table.states[state] as MutableSplit).targets.push(next, ...(body === NO_STATE ? [] : [body]));
     }
     for (let copy = max === Infinity ? min : max; copy > 0; copy--) {
       const once = this.#compile(part, state, counted);
-      state = copy > min ? this.#split([once, next]) : once;
+      state = copy > min ? this.#table.split([once, next]) : once;
     }
     return state;
   }
 
   #counted(part: Expression, min: number, max: number, next: number): number {
-    const loop = this.#add({ kind: "split", targets: [] });
-    const again = this.#add({ kind: "again", loop, limit: max === Infinity ? min : max, max });
+    const loop = this.#table.add({ kind: "split", targets: [] });
+    const again = this.#table.add({ kind: "again", loop, limit: max === Infinity ? min : max, max });
     const body = this.#compile(part, again, true);
-    this.#states[loop] = { kind: "loop", body, exit: next, min, max };
-    return this.#add({ kind: "enter", next: loop });
+    this.#table.states[loop] = { kind: "loop", body, exit: next, min, max };
+    return this.#table.add({ kind: "enter", next: loop });
   }
 
   #automaton({ dfa }: Expression & { readonly kind: "automaton" }, next: number): number {
-    const first = this.#states.length;
-    for (let state = 0; state < dfa.size; state++) this.#add({ kind: "split", targets: [] });
+    const first = this.#table.states.length;
+    for (let state = 0; state < dfa.size; state++) this.#table.add({ kind: "split", targets: [] });
     for (let state = 0; state < dfa.size; state++) {
       const edges = dfa.edges(state).map((value, place) => (place % 3 === 2 ? first + value : value));
       const targets = [
-        ...(edges.length > 0 ? [this.#add({ kind: "bytes", edges: Int32Array.from(edges) })] : []),
+        ...(edges.length > 0 ? [this.#table.add({ kind: "bytes", edges: Int32Array.from(edges) })] : []),
         ...(dfa.accepts(state) ? [next] : []),
       ];
-      (this.#states[first + state] as MutableSplit).targets.push(...targets);
+      (this.#table.states[first + state] as MutableSplit).targets.push(...targets);
     }
     return first;
   }
@@ -302,10 +265,10 @@ class NetworkBuilder implements Network {
     const { dfa, boundaries } = measured;
     const measure = Measure.of(measured);
     if (!measure.allows(0, 0)) return NO_STATE;
-    const first = this.#states.length;
+    const first = this.#table.states.length;
     for (let index = 0; index < dfa.size; index++) {
       const edges = Int32Array.from(dfa.edges(index).map((value, place) => (place % 3 === 2 ? first + value : value)));
-      this.#add({
+      this.#table.add({
         kind: "measured",
         edges,
         counts: boundaries[index] === true,
@@ -314,6 +277,6 @@ class NetworkBuilder implements Network {
         exit: dfa.accepts(index) ? next : NO_STATE,
       });
     }
-    return this.#add({ kind: "enter", next: first });
+    return this.#table.add({ kind: "enter", next: first });
   }
 }

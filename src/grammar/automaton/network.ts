@@ -5,7 +5,7 @@
 import type { Measure } from "./measure.js";
 
 /** Edges as triples: first byte, last byte, target state. */
-export type ByteEdges = Int32Array;
+type ByteEdges = Int32Array;
 
 /** A state of a network. */
 export type State =
@@ -33,6 +33,7 @@ export type State =
       readonly exit: number;
     };
 
+/** Where a rule starts in the network, and whether it matches the empty text. */
 export interface Rule {
   readonly start: number;
   readonly nullable: boolean;
@@ -52,6 +53,7 @@ export interface Network {
   rule(index: number): Rule;
 }
 
+/** A partition of the 256 byte values: bytes of one class have the same transitions in every state. */
 export interface ByteClasses {
   readonly classes: Uint8Array;
   readonly count: number;
@@ -59,6 +61,7 @@ export interface ByteClasses {
   readonly examples: readonly number[];
 }
 
+/** Stands for a state from which no text can be completed. */
 export const NO_STATE = -1;
 /** The final state of rule 0. */
 export const ROOT_RULE = 0;

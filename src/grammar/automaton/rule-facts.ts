@@ -7,6 +7,7 @@ import { partsOf, rulesIn } from "./expression-parts.js";
 /** Rules up to this weight are inlined. */
 export const INLINE_WEIGHT = 16;
 
+/** What is known about the rules of a grammar before they are compiled. */
 export interface RuleFacts {
   /** Whether any finite text matches. */
   ends(expression: Expression): boolean;
@@ -20,6 +21,7 @@ export interface RuleFacts {
   weight(name: string): number;
 }
 
+/** Analyzes the rules of a grammar; `bodies` has the expression of each rule by name. */
 export function ruleFacts(bodies: ReadonlyMap<string, Expression>): RuleFacts {
   const mentioned = new Map<string, readonly string[]>();
   const uses = new Map<string, number>();
@@ -161,6 +163,7 @@ function recursiveRules(mentioned: ReadonlyMap<string, readonly string[]>): {
 
 const SET_WEIGHT = 4;
 
+/** Approximate number of network states of an expression; references to rules count as one. */
 export function weightOf(expression: Expression): number {
   switch (expression.kind) {
     case "text":

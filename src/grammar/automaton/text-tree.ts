@@ -9,6 +9,10 @@ interface TreeStates {
   either(one: number, other: number): number;
 }
 
+/**
+ * Builds the states that match any of the given texts and lead to `next`, as a trie: shared prefixes share their
+ * states.
+ */
 export function textTree(given: readonly Uint8Array[], next: number, states: TreeStates): number {
   const texts = [...given].sort((a, b) => Buffer.compare(a, b));
   // The texts from `from` to `to` share the bytes before `depth`.

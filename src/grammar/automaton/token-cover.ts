@@ -1,116 +1,98 @@
 // Masks of the tokens that consist of some kinds of characters only, computed once: inside a string nearly all tokens
 // may follow, and only the others have to be checked.
 
-import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
+import { LruCache } from "../../lru.js";
+import { ASCII_KINDS, MULTIBYTE } from "./character-kinds.js";
 import type { TokenTrie } from "./token-trie.js";
 
+/** The tokens that consist of some kinds of characters only, and where the others are in the trie. */
 export interface TokenCover {
   /** The mask of the tokens that consist of these kinds only. */
   readonly mask: Uint32Array;
-  /** The nodes of the trie that lead to other tokens, in order. */
-  readonly nodes: Uint32Array;
+  /**
+   * The nodes of the trie that lead to other tokens, in order. If a node is the first of its path that ends with a
+   * character of another kind, it stands for its whole subtree, and its bits are inverted.
+   */
+  readonly nodes: Int32Array;
 }
 
 /** Lengths in characters that covers are computed for; longer tokens are checked. */
 const LENGTHS = [8, 16, 32, 64, Infinity] as const;
+/** The greatest length for which there is a mask of the tokens up to it; few tokens are longer. */
+export const MAX_SHORT = 128;
 /** Strings, names and wide character classes have one cover each. */
-const MAX_COVERS = 24;
+const MAX_COVERS = 32;
 
+/** The covers of a trie that were used most recently. */
 export class TokenCovers {
   readonly #trie: TokenTrie;
-  readonly #covers = new Map<string, TokenCover>();
-  #kinds: Int32Array | undefined;
-  #lengths: Uint16Array | undefined;
-  #nodeKinds: Int32Array | undefined;
-  #nodeLengths: Uint16Array | undefined;
-  #allTokens: Uint32Array | undefined;
-  /** Space for the nodes of the cover that is being made. */
-  #nodes: Uint32Array | undefined;
+  readonly #covers = new LruCache<string, TokenCover>({ maxEntries: MAX_COVERS });
+  /** The masks of the tokens with up to as many characters as the index. */
+  #shortTokens: readonly Uint32Array[] | undefined;
 
   constructor(trie: TokenTrie) {
     this.#trie = trie;
   }
 
+  /** The cover of some kinds of characters, by tokens of up to `length` or somewhat fewer characters. */
   of(kinds: number, length: number): TokenCover {
-    const most = LENGTHS.findLast((limit) => limit <= length) ?? 0;
+    const most = length >= this.#trie.texts.longest ? Infinity : (LENGTHS.findLast((limit) => limit <= length) ?? 0);
     const key = `${kinds} ${most}`;
     let cover = this.#covers.get(key);
-    if (cover === undefined) cover = this.#make(kinds, most);
-    this.#covers.delete(key);
-    this.#covers.set(key, cover);
-    const [oldest] = this.#covers.keys();
-    if (this.#covers.size > MAX_COVERS && oldest !== undefined) this.#covers.delete(oldest);
+    if (cover === undefined) this.#covers.set(key, (cover = this.#make(kinds, most)));
     return cover;
   }
 
-  #make(kinds: number, length: number): TokenCover {
-    this.#measure();
-    const { tokens, nodeCount, ends, tokenStarts, ownEnds } = this.#trie;
-    const [tokenKinds, tokenLengths, nodeKinds, nodeLengths] = [
-      this.#kinds as Int32Array,
-      this.#lengths as Uint16Array,
-      this.#nodeKinds as Int32Array,
-      this.#nodeLengths as Uint16Array,
-    ];
-    // Most tokens are covered: they start as allowed, and subtrees that are covered whole are skipped.
-    const mask = (this.#allTokens as Uint32Array).slice();
-    const nodes = (this.#nodes ??= new Uint32Array(nodeCount));
-    let count = 0;
-    for (let node = 0; node < nodeCount;) {
-      if (((nodeKinds[node] as number) & ~kinds) === 0 && (nodeLengths[node] as number) <= length) {
-        node = ends[node] as number;
-        continue;
-      }
-      nodes[count++] = node;
-      for (let place = tokenStarts[node] as number; place < (ownEnds[node] as number); place++) {
-        if (((tokenKinds[place] as number) & ~kinds) === 0 && (tokenLengths[place] as number) <= length) continue;
-        const token = tokens[place] as number;
-        mask[token >>> 5] &= ~(1 << (token & 31));
-      }
-      node++;
-    }
-    return { mask, nodes: nodes.slice(0, count) };
+  /** The mask of the tokens with up to `length` characters, at most `MAX_SHORT`, whatever their kinds are. */
+  shortTokens(length: number): Uint32Array {
+    this.#shortTokens ??= this.#shortMasks();
+    return this.#shortTokens[Math.min(length, this.#shortTokens.length - 1)] as Uint32Array;
   }
 
-  /** Computes the kinds and lengths of all tokens, and of all texts below a node. */
-  #measure(): void {
-    if (this.#kinds !== undefined) return;
-    const { tokens, vocabulary, nodeCount, tokenStarts, ownEnds, ends } = this.#trie;
-    const kinds = new Int32Array(tokens.length);
-    const lengths = new Uint16Array(tokens.length);
-    const all = new Uint32Array(Math.ceil(vocabulary.size / 32));
-    for (let place = 0; place < tokens.length; place++) {
-      const token = tokens[place] as number;
-      all[token >>> 5] |= 1 << (token & 31);
-      let state = Utf8State.start;
-      for (let at = vocabulary.offsets[token] as number; at < (vocabulary.offsets[token + 1] as number); at++) {
-        const byte = vocabulary.bytes[at] as number;
-        state = state.step(byte);
-        if (state !== Utf8State.start) continue;
-        kinds[place] = (kinds[place] as number) | (byte < 0x80 ? (ASCII_KINDS[byte] as number) : MULTIBYTE);
-        lengths[place]++;
-      }
-      if (state !== Utf8State.start) kinds[place] = (kinds[place] as number) | BROKEN;
+  #shortMasks(): readonly Uint32Array[] {
+    const { nodeCount, texts } = this.#trie;
+    const masks = Array.from({ length: Math.min(texts.longest, MAX_SHORT) + 1 }, () => this.#emptyMask());
+    for (let node = 0; node < nodeCount; node++) {
+      const mask = masks[texts.own.lengths[node] as number];
+      if (mask !== undefined) this.#trie.allowOwn(mask, node);
     }
-    const nodeKinds = new Int32Array(nodeCount);
-    const nodeLengths = new Uint16Array(nodeCount);
-    for (let node = nodeCount - 1; node >= 0; node--) {
-      let [kind, length] = [0, 0];
-      for (let place = tokenStarts[node] as number; place < (ownEnds[node] as number); place++) {
-        kind |= kinds[place] as number;
-        length = Math.max(length, lengths[place] as number);
-      }
-      for (let child = node + 1; child < (ends[node] as number); child = ends[child] as number) {
-        kind |= nodeKinds[child] as number;
-        length = Math.max(length, nodeLengths[child] as number);
-      }
-      nodeKinds[node] = kind;
-      nodeLengths[node] = length;
+    let shorter: Uint32Array | undefined;
+    for (const mask of masks) {
+      if (shorter !== undefined) for (let word = 0; word < mask.length; word++) mask[word] |= shorter[word] as number;
+      shorter = mask;
     }
-    this.#kinds = kinds;
-    this.#lengths = lengths;
-    this.#nodeKinds = nodeKinds;
-    this.#nodeLengths = nodeLengths;
-    this.#allTokens = all;
+    return masks;
   }
+
+  #make(kinds: number, length: number): TokenCover {
+    const { nodeCount, bytes, ends, texts } = this.#trie;
+    const { own, subtree } = texts;
+    const mask = this.#emptyMask();
+    const nodes: number[] = [];
+    for (let node = 0; node < nodeCount;) {
+      const end = ends[node] as number;
+      if (((subtree.kinds[node] as number) & ~kinds) === 0 && (subtree.lengths[node] as number) <= length) {
+        this.#trie.allowSubtree(mask, node);
+        node = end;
+      } else if (isOther(bytes[node] as number, kinds)) {
+        nodes.push(~node);
+        node = end;
+      } else {
+        nodes.push(node);
+        if (((own.kinds[node] as number) & ~kinds) === 0 && (own.lengths[node] as number) <= length)
+          this.#trie.allowOwn(mask, node);
+        node++;
+      }
+    }
+    return { mask, nodes: Int32Array.from(nodes) };
+  }
+
+  #emptyMask(): Uint32Array {
+    return new Uint32Array(Math.ceil(this.#trie.vocabulary.size / 32));
+  }
+}
+
+/** Whether a byte is part of a character of another kind. */
+function isOther(byte: number, kinds: number): boolean {
+  return ((byte < 0x80 ? (ASCII_KINDS[byte] as number) : MULTIBYTE) & ~kinds) !== 0;
 }

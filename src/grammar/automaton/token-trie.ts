@@ -3,27 +3,17 @@
 // automaton back to the same set is taken as a whole.
 
 import type { PackedVocabulary } from "./packed-vocabulary.js";
-import type { EarleySet } from "./earley-set.js";
-import { LruCache } from "../../lru.js";
-import { ASCII_KINDS, BROKEN, MULTIBYTE, Utf8State } from "./character-kinds.js";
-import { type TokenCover, TokenCovers } from "./token-cover.js";
-
-/** A mask that was computed before. */
-export interface KnownMask {
-  readonly mask: Uint32Array;
-  /** Whether any token may follow. */
-  readonly some: boolean;
-}
-
-/** One of a vocabulary of 128,000 tokens is 16 KB. */
-const MAX_MASKS = 1024;
+import { MaskCache } from "./mask-cache.js";
+import { TokenCovers } from "./token-cover.js";
+import { type TokenTexts, tokenTexts } from "./token-texts.js";
 
 /** A vocabulary as a trie. */
 export class TokenTrie {
   readonly vocabulary: PackedVocabulary;
-  /** The masks made so far, by the set that they belong to. */
-  readonly masks = new LruCache<EarleySet, KnownMask>({ maxEntries: MAX_MASKS });
-  readonly #covers: TokenCovers = new TokenCovers(this);
+  /** The masks made so far. */
+  readonly masks: MaskCache;
+  /** Tokens that consist of some kinds of characters only. */
+  readonly covers: TokenCovers;
   /** Tokens sorted by their bytes; those of a subtree are adjacent. */
   readonly tokens: Uint32Array;
   /** For each node its byte, its depth (1 for a first byte), and the node after its subtree. */
@@ -36,13 +26,8 @@ export class TokenTrie {
    */
   readonly tokenStarts: Uint32Array;
   readonly ownEnds: Uint32Array;
-  /**
-   * The kinds of characters below a node between two characters; includes `BROKEN` if some are incomplete or the node
-   * is inside a character.
-   */
-  readonly kinds: Int32Array;
-  /** The most characters below a node. */
-  readonly lengths: Uint16Array;
+  /** The characters of the texts of all nodes. */
+  readonly texts: TokenTexts;
 
   private constructor(vocabulary: PackedVocabulary, tokens: Uint32Array, nodes: NodeList) {
     this.vocabulary = vocabulary;
@@ -55,9 +40,9 @@ export class TokenTrie {
     this.tokenStarts[count] = tokens.length;
     this.ownEnds = Uint32Array.from(nodes.ownEnds);
     this.ends = subtreeEnds(this.depths);
-    const { kinds, lengths } = subtreeKinds(this);
-    this.kinds = kinds;
-    this.lengths = lengths;
+    this.texts = tokenTexts(this);
+    this.masks = new MaskCache(Math.ceil(vocabulary.size / 32));
+    this.covers = new TokenCovers(this);
   }
 
   static of(vocabulary: PackedVocabulary): TokenTrie {
@@ -96,9 +81,23 @@ export class TokenTrie {
     return this.bytes.length;
   }
 
-  /** The tokens that consist of some kinds of characters only, up to `length` of them; see token-cover.ts. */
-  cover(kinds: number, length: number): TokenCover {
-    return this.#covers.of(kinds, length);
+  /** Allows the tokens that end at a node, in a mask; false if there is none. */
+  allowOwn(mask: Uint32Array, node: number): boolean {
+    return this.#allow(mask, this.tokenStarts[node] as number, this.ownEnds[node] as number);
+  }
+
+  /** Allows all tokens of a node's subtree, in a mask; false if there is none. */
+  allowSubtree(mask: Uint32Array, node: number): boolean {
+    return this.#allow(mask, this.tokenStarts[node] as number, this.tokenStarts[this.ends[node] as number] as number);
+  }
+
+  #allow(mask: Uint32Array, from: number, to: number): boolean {
+    const { tokens } = this;
+    for (let place = from; place < to; place++) {
+      const token = tokens[place] as number;
+      mask[token >>> 5] |= 1 << (token & 31);
+    }
+    return to > from;
   }
 }
 
@@ -118,52 +117,4 @@ function subtreeEnds(depths: Uint16Array): Uint32Array {
     open.push(node);
   }
   return ends;
-}
-
-/** From the last node to the first, so that children come before their parent. */
-function subtreeKinds({
-  bytes,
-  depths,
-  tokenStarts,
-  ownEnds,
-}: Pick<TokenTrie, "bytes" | "depths" | "tokenStarts" | "ownEnds">): {
-  readonly kinds: Int32Array;
-  readonly lengths: Uint16Array;
-} {
-  const count = bytes.length;
-  /** The nearest ancestor between two characters; -1 for the root, -2 if there is none. */
-  const above = new Int32Array(count);
-  const between = new Uint8Array(count);
-  const path: { readonly state: Utf8State; readonly boundary: number }[] = [{ state: Utf8State.start, boundary: -1 }];
-  for (let node = 0; node < count; node++) {
-    const depth = depths[node] as number;
-    const parent = path[depth - 1] as (typeof path)[number];
-    const state = parent.state.step(bytes[node] as number);
-    above[node] = parent.boundary;
-    between[node] = state === Utf8State.start ? 1 : 0;
-    path[depth] = {
-      state,
-      boundary: state === Utf8State.start ? node : state === Utf8State.broken ? -2 : parent.boundary,
-    };
-    if (state === Utf8State.broken) between[node] = 2;
-  }
-  const kinds = new Int32Array(count);
-  const lengths = new Uint16Array(count);
-  for (let node = count - 1; node >= 0; node--) {
-    const boundary = above[node] as number;
-    const ends = (ownEnds[node] as number) > (tokenStarts[node] as number);
-    if (between[node] !== 1) kinds[node] = BROKEN;
-    if (boundary < 0) continue;
-    if (between[node] === 1) {
-      const first = (bytes[node] as number) < 0x80;
-      kinds[boundary] =
-        (kinds[boundary] as number) |
-        (first ? (ASCII_KINDS[bytes[node] as number] as number) : MULTIBYTE) |
-        (kinds[node] as number);
-      lengths[boundary] = Math.max(lengths[boundary] as number, 1 + (lengths[node] as number));
-    } else if (between[node] === 2 || ends) {
-      kinds[boundary] = (kinds[boundary] as number) | BROKEN;
-    }
-  }
-  return { kinds, lengths };
 }

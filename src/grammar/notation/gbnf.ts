@@ -16,11 +16,12 @@ const COUNT = /\{[ \t]*(\d{1,7})[ \t]*(,[ \t]*(\d{0,7})[ \t]*)?\}/y;
 const ESCAPE = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([^xuU]))/uy;
 const ESCAPED: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
-export interface ReadGrammar {
+interface ReadGrammar {
   readonly rules: GrammarRules;
   readonly root: Expression;
 }
 
+/** Parses a grammar in GBNF, the notation of llama.cpp; errors have the line and column. */
 export function ebnfGrammar(source: string, place: string): ReadGrammar {
   if (source.length > GRAMMAR_LIMITS.grammarCharacters)
     throw grammarLimit(place, "grammarCharacters", "a grammar of characters");

@@ -1,7 +1,7 @@
 // Look-aheads at the start of a regular expression, as in ^(?!test-)[a-z-]+$: they apply to the whole text, and become
 // further patterns that must or must not match. Other look-aheads are refused.
 
-export interface SplitPattern {
+interface SplitPattern {
   /** The expression without its look-aheads. */
   readonly rest: string;
   /** Patterns that must match as well. */
@@ -12,6 +12,10 @@ export interface SplitPattern {
 
 const LOOK_AHEAD = /^\(\?([=!])/;
 
+/**
+ * Separates the look-aheads at the start of a regular expression from the rest; without any, `rest` is the whole
+ * pattern.
+ */
 export function splitLookAheads(pattern: string): SplitPattern {
   const found: string[] = [];
   const missing: string[] = [];

@@ -5,6 +5,7 @@ import { GRAMMAR_LIMITS, grammarLimit } from "../limits.js";
 /** The least and the greatest number of repetitions, which may be Infinity. */
 export type Times = readonly [number, number];
 
+/** The repetitions of a part without a quantifier. */
 export const ONCE: Times = [1, 1];
 
 const MARKS: ReadonlyMap<string, Times> = new Map([

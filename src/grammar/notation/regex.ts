@@ -8,6 +8,7 @@ import { unicodeProperty } from "./unicode-property.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { countedTimes, markTimes, ONCE, type Times } from "./quantifier.js";
 
+/** How a regular expression is embedded in a grammar. */
 export interface RegexOptions {
   /** The expression's place in error messages, as "regex" or "schema.properties.name.pattern". */
   readonly place: string;

@@ -8,6 +8,7 @@ import type { SchemaContext } from "./schema-grammar.js";
 import { keywordList, repetitionsOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 
+/** The JSON arrays that satisfy `items`, `prefixItems`, `minItems`, `maxItems` and `uniqueItems` of a plain schema. */
 export function arrayExpression(context: SchemaContext, schema: SchemaObject, place: string): Expression {
   const { json } = context;
   const { min, max } = repetitionsOf(schema, "minItems", "maxItems", place);

@@ -8,6 +8,7 @@ import { asSchema, type Schema, type SchemaObject } from "./pointer.js";
 
 /** Every value has exactly one of these types; integers are numbers. */
 export const JSON_TYPES = ["object", "array", "string", "number", "boolean", "null"] as const satisfies TypeName[];
+/** The type of a JSON value; an integer is a number. */
 export type ValueType = (typeof JSON_TYPES)[number];
 
 /** How deep combined schemas are followed; deeper parts stay as they are. */
@@ -31,7 +32,7 @@ export function reducedToType(merging: Merging, schema: Schema, type: ValueType,
   return reduced satisfies SchemaObject;
 }
 
-export function allowsType(merging: Merging, schema: Schema, type: ValueType, place: string): boolean {
+function allowsType(merging: Merging, schema: Schema, type: ValueType, place: string): boolean {
   if (isPlainObject(schema) && "$ref" in schema) return true;
   const ofType = [{ schema: { type: [type] }, place }];
   return merging.cross(merging.alternatives(schema, place), ofType, place).some((plain) => !merging.impossible(plain));

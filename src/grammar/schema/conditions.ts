@@ -27,6 +27,7 @@ const MAX_EXCLUSIVE = 16;
 /** Depth to which nested conditions are examined. */
 const MAX_DEPTH = 8;
 
+/** The conditional keywords of a schema, each as a list of plain schemas of which one has to hold. */
 export function conditions(merging: Merging, schema: SchemaObject, place: string): readonly Alternatives[] {
   const lists: Alternatives[] = [];
   if (schema["not"] !== undefined)

@@ -26,6 +26,10 @@ const hexDigit = (digits: string): Expression => set(CharSet.ofText(digits));
 /** Cached by set; patterns use few of them repeatedly. */
 const written = new WeakMap<CharSet, Expression>();
 
+/**
+ * The rules of JSON itself (values, strings, numbers, white space) for one grammar; each is added when it is first
+ * used.
+ */
 export class JsonRules {
   readonly rules: GrammarRules;
   readonly budget = new WorkBudget();

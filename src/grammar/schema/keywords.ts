@@ -6,7 +6,9 @@ import { isPlainObject } from "../../plain-object.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import { nameOf, type SchemaObject } from "./pointer.js";
 
+/** The type names of JSON Schema; unlike the types of values, they include "integer". */
 export const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+/** A type name that the keyword `type` accepts. */
 export type TypeName = (typeof TYPES)[number];
 
 /** Accepted only if they have no effect; see `harmless`. */
@@ -50,6 +52,7 @@ const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
 /** More items or properties than any context holds. */
 const UNREACHABLE = 2 ** 20;
 
+/** Rejects a schema with a keyword that restricts values but cannot be expressed by a grammar. */
 export function checkKeywords(schema: SchemaObject, place: string): void {
   for (const keyword of REFUSED) {
     const value = schema[keyword];
@@ -91,6 +94,7 @@ export function typesOf(schema: SchemaObject, place: string): readonly TypeName[
   return meant.size === 0 ? TYPES.filter((type) => type !== "integer") : [...meant];
 }
 
+/** The types that the keyword `type` lists; undefined without this keyword. */
 export function namedTypes(schema: SchemaObject, place: string): readonly TypeName[] | undefined {
   const { type } = schema;
   if (type === undefined) return undefined;
@@ -113,6 +117,7 @@ export function keywordCount(schema: SchemaObject, keyword: string, place: strin
   throw grammarInvalid(`${place}.${keyword}`, `expected a whole number from 0, found ${nameOf(value)}`);
 }
 
+/** The value of a keyword that has to be a finite number; undefined without this keyword. */
 export function keywordNumber(schema: SchemaObject, keyword: string, place: string): number | undefined {
   const value = schema[keyword];
   if (value === undefined) return undefined;
@@ -120,6 +125,7 @@ export function keywordNumber(schema: SchemaObject, keyword: string, place: stri
   throw grammarInvalid(`${place}.${keyword}`, `expected a number, found ${nameOf(value)}`);
 }
 
+/** The value of a keyword that has to be an object; empty without this keyword. */
 export function objectOf(schema: SchemaObject, keyword: string, place: string): SchemaObject {
   const value = schema[keyword];
   if (value === undefined) return {};
@@ -127,6 +133,7 @@ export function objectOf(schema: SchemaObject, keyword: string, place: string): 
   throw grammarInvalid(`${place}.${keyword}`, `expected an object, found ${nameOf(value)}`);
 }
 
+/** The value of a keyword that has to be an array; undefined without this keyword. */
 export function keywordList(schema: SchemaObject, keyword: string, place: string): readonly unknown[] | undefined {
   const value = schema[keyword];
   if (value === undefined || Array.isArray(value)) return value;
@@ -148,6 +155,7 @@ export function repetitionsOf(
   return { min, max };
 }
 
+/** The distinct property names that a keyword such as `required` lists; empty without this keyword. */
 export function namesOf(schema: SchemaObject, keyword: string, place: string): readonly string[] {
   // `required: true` on a property is draft 3, and ignored.
   if (typeof schema[keyword] === "boolean") return [];

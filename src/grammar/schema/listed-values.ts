@@ -6,6 +6,7 @@ import { keywordList } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 import { canonicalText, fitsPlain, type ValueContext } from "./value.js";
 
+/** The values of `enum` that satisfy the other keywords of the same schema, without duplicates. */
 export function listedValues(context: ValueContext, schema: SchemaObject, place: string): readonly unknown[] {
   const distinct = new Map((keywordList(schema, "enum", place) ?? []).map((value) => [canonicalText(value), value]));
   if (distinct.has(undefined as never)) throw grammarInvalid(place, "expected values of JSON, found another");

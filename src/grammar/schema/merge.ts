@@ -13,6 +13,7 @@ import type { WorkBudget } from "../work-budget.js";
 /** Keywords with other schemas about the same value. */
 const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"] as const;
 
+/** A schema without combining keywords (`allOf`, `anyOf`, `$ref` and the like), and its path for error messages. */
 export interface PlainSchema {
   readonly schema: SchemaObject;
   readonly place: string;

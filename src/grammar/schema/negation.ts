@@ -13,7 +13,7 @@ type Plain = SchemaObject;
 const UNBOUNDED = { min: undefined, max: undefined } as const;
 const UNLIMITED = { min: 0, max: Infinity } as const;
 
-export interface NegationContext {
+interface NegationContext {
   /** Names of properties that other schemas mention. */
   readonly names: readonly string[];
   /** Whether a nested schema can be negated. */

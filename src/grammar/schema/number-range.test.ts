@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Bound, decimalRange, integerRange } from "./number-range.js";
+import type { Bound } from "./number-bounds.js";
+import { decimalRange, integerRange } from "./number-range.js";
 import { expressionPattern } from "../testing/expression-pattern.js";
 
 const inside = (value: number, min: Bound | undefined, max: Bound | undefined): boolean =>

@@ -16,9 +16,11 @@ import {
 import { CharSet } from "../char-set.js";
 import type { JsonRules } from "./json-rules.js";
 import { fewDigitsDfa, multiplesDfa } from "./multiple-of.js";
-import { decimalRange, integerRange, type NumberBounds, wholeDecimalRange } from "./number-range.js";
+import type { NumberBounds } from "./number-bounds.js";
+import { decimalRange, integerRange, wholeDecimalRange } from "./number-range.js";
 import { dfaOf } from "./string-language.js";
 
+/** Everything that a schema requires of a number. */
 export interface NumberDemands {
   readonly whole: boolean;
   readonly bounds: NumberBounds;
@@ -29,6 +31,7 @@ export interface NumberDemands {
   readonly excluded?: readonly NumberDemands[] | undefined;
 }
 
+/** The JSON numbers that meet all demands; equal demands share one rule. */
 export function numberExpression(json: JsonRules, demands: NumberDemands, place: string): Expression {
   const { whole, bounds, divisors, excluded = [] } = demands;
   const unbounded = bounds.min === undefined && bounds.max === undefined;

@@ -18,6 +18,10 @@ interface Counts {
   readonly max: number;
 }
 
+/**
+ * The JSON objects that satisfy a plain schema; properties are generated in the order in which the schema declares
+ * them.
+ */
 export function objectExpression(context: SchemaContext, schema: SchemaObject, place: string): Expression {
   const { json } = context;
   const declared = objectOf(schema, "properties", place);

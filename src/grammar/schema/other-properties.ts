@@ -11,7 +11,7 @@ import { objectOf } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
 import { allPatterns, anyTextDfa, dfaOf, quotedString } from "./string-language.js";
 
-export interface OtherProperties {
+interface OtherProperties {
   /** A name that is not mentioned, with its value. */
   readonly pair: Expression;
   /** The value under a name. */
@@ -32,6 +32,10 @@ interface Pattern {
 /** Most groups of names; patterns that all overlap would have two to the power of their number. */
 const MAX_GROUPS = 64;
 
+/**
+ * The properties that `patternProperties`, `propertyNames` and `additionalProperties` allow beside those that are
+ * `listed`.
+ */
 export function otherProperties(
   context: SchemaContext,
   schema: SchemaObject,

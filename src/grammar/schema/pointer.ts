@@ -3,14 +3,18 @@
 import { isPlainObject } from "../../plain-object.js";
 import { grammarInvalid, grammarLimit, GRAMMAR_LIMITS } from "../limits.js";
 
+/** A JSON Schema that is an object of keywords. */
 export type SchemaObject = Readonly<Record<string, unknown>>;
+/** A JSON Schema; `true` accepts every value, and `false` none. */
 export type Schema = boolean | SchemaObject;
 
+/** Checks that a value is a schema; `place` is its path for the error message. */
 export function asSchema(value: unknown, place: string): Schema {
   if (typeof value === "boolean" || isPlainObject(value)) return value;
   throw grammarInvalid(place, `expected a schema (an object, true or false), found ${nameOf(value)}`);
 }
 
+/** A short description of what was found instead of the expected value, for error messages. */
 export function nameOf(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";

@@ -1,6 +1,7 @@
 // String formats that are supported, as regular expressions and lengths. They follow the RFCs, without rare forms
 // (quoted local parts of addresses, leap seconds). Other formats are annotations.
 
+/** The strings of a `format`: a pattern that they match, and their greatest length if it is limited. */
 export interface StringFormat {
   readonly pattern: string;
   readonly maxLength?: number;
@@ -47,6 +48,7 @@ const TAIL = `(?:\\?${unit(":@/?")}*)?(?:#${unit(":@/?")}*)?`;
 const URI = `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT})*|${PATHS}|${SEGMENT_CHARACTER}+(?:/${SEGMENT})*|)${TAIL}`;
 const RELATIVE = `(?://${AUTHORITY}(?:/${SEGMENT})*|${PATHS}|${unit("@")}+(?:/${SEGMENT})*|)${TAIL}`;
 
+/** The formats that are enforced, by the value of `format`. */
 export const STRING_FORMATS: Readonly<Record<string, StringFormat>> = {
   date: { pattern: `^(?:${DATE})$` },
   time: { pattern: `^${TIME}$` },

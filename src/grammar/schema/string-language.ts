@@ -58,6 +58,7 @@ export function regexWithLooks(pattern: string, options: RegexOptions): Expressi
   return automaton(missing.reduce((dfa, inside) => combinedDfa(dfa, ahead(inside), "first only", place), both));
 }
 
+/** A JSON string, from what is between its quotes. */
 export function quotedString(inside: Expression): Expression {
   return sequence(text('"'), inside, text('"'));
 }
@@ -85,6 +86,10 @@ export function patternAlone(pattern: string, place: string): Expression {
   }
 }
 
+/**
+ * The strings that match every one of the patterns, as an automaton over the bytes between the quotes; expects at least
+ * one pattern.
+ */
 export function allPatterns(patterns: readonly string[], place: string): Dfa {
   return patterns
     .map((pattern) => patternDfa(pattern, place))

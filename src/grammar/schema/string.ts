@@ -7,6 +7,7 @@ import { CharSet } from "../char-set.js";
 import { inString, type JsonRules } from "./json-rules.js";
 import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quotedString } from "./string-language.js";
 
+/** Everything that a schema requires of a string. */
 export interface StringDemands {
   readonly patterns: readonly string[];
   readonly limits: LengthLimits;
@@ -19,6 +20,7 @@ export interface StringDemands {
 /** Characters of patterns that cost as much as one part of a schema. */
 const PATTERN_STEP_CHARACTERS = 4;
 
+/** The JSON strings that meet all demands; equal demands share one rule. */
 export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
   const { patterns, limits, excluded = [] } = demands;
   if (patterns.length === 0 && excluded.length === 0) return json.limitedString(limits);

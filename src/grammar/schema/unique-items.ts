@@ -14,6 +14,7 @@ interface Counts {
 /** Lists up to this length may be in any order; there are two to this power sets of remaining values. */
 const ANY_ORDER = 7;
 
+/** The JSON arrays of a schema with `uniqueItems`, whose items have to come from a list of values. */
 export function distinctItems(
   context: SchemaContext,
   schema: SchemaObject,

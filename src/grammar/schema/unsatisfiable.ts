@@ -10,6 +10,10 @@ import { isOfType, lengthsOf, numberBounds } from "./value.js";
 /** Depth to which nested properties are examined. */
 const MAX_DEPTH = 3;
 
+/**
+ * Whether obviously no value satisfies a plain schema; `depth` counts the levels of nesting examined so far, which are
+ * limited.
+ */
 export function isImpossible(merging: Merging, schema: SchemaObject, place: string, depth: number): boolean {
   const types = namedTypes(schema, place);
   if (types?.length === 0) return true;

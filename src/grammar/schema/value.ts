@@ -4,13 +4,14 @@ import { isPlainObject } from "../../plain-object.js";
 import type { Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
 import { isMultiple } from "./multiple-of.js";
-import type { Bound, NumberBounds } from "./number-range.js";
+import type { Bound, NumberBounds } from "./number-bounds.js";
 import { keywordCount, keywordList, namedTypes, namesOf, keywordNumber, objectOf, type TypeName } from "./keywords.js";
 import type { NumberDemands } from "./number.js";
 import type { SchemaObject } from "./pointer.js";
 import { type StringDemands, stringDfa } from "./string.js";
 import { allPatterns } from "./string-language.js";
 
+/** What checking a value needs to know about nested schemas. */
 export interface ValueContext {
   /** Whether a value satisfies a nested schema. */
   satisfies(value: unknown, schema: unknown, place: string): boolean;
@@ -18,6 +19,7 @@ export interface ValueContext {
   strings(schema: unknown, place: string): Dfa;
 }
 
+/** Whether a value satisfies a plain schema. */
 export function fitsPlain(context: ValueContext, value: unknown, schema: SchemaObject, place: string): boolean {
   const types = namedTypes(schema, place);
   if (types !== undefined && !types.some((type) => isOfType(value, type))) return false;
@@ -85,10 +87,12 @@ function fitsObject(context: ValueContext, value: SchemaObject, schema: SchemaOb
   });
 }
 
+/** The bytes of a JSON string between its quotes, with escapes. */
 export function textInQuotes(value: string): Uint8Array {
   return Buffer.from(JSON.stringify(value).slice(1, -1), "utf8");
 }
 
+/** A pair of limits such as `minItems` and `maxItems`; without these keywords, from 0 to Infinity. */
 export function countsOf(schema: SchemaObject, least: string, most: string, place: string): LengthLimits {
   return { min: keywordCount(schema, least, place) ?? 0, max: keywordCount(schema, most, place) ?? Infinity };
 }
@@ -100,11 +104,13 @@ function isBetween(count: number, { min, max }: LengthLimits): boolean {
 /** More characters than any context holds. */
 const UNREACHABLE_LENGTH = 2 ** 20;
 
+/** The limits of `minLength` and `maxLength`; a maximum that no context can reach counts as none. */
 export function lengthsOf(schema: SchemaObject, place: string): LengthLimits {
   const { min, max } = countsOf(schema, "minLength", "maxLength", place);
   return { min, max: max >= UNREACHABLE_LENGTH && min < UNREACHABLE_LENGTH ? Infinity : max };
 }
 
+/** The tighter of the inclusive and exclusive bounds, at each end. */
 export function numberBounds(schema: SchemaObject, place: string): NumberBounds {
   const bound = (
     inclusive: string,
@@ -126,6 +132,7 @@ function insideBounds(value: number, { min, max }: NumberBounds): boolean {
   return above && (max === undefined || value < max.value || (value === max.value && !max.exclusive));
 }
 
+/** Whether a value has a type of JSON Schema; 1.0 is an integer. */
 export function isOfType(value: unknown, type: TypeName): boolean {
   switch (type) {
     case "object":
@@ -141,7 +148,7 @@ export function isOfType(value: unknown, type: TypeName): boolean {
   }
 }
 
-export function sameValue(one: unknown, other: unknown): boolean {
+function sameValue(one: unknown, other: unknown): boolean {
   return (
     one === other ||
     (typeof one === "object" && typeof other === "object" && canonicalText(one) === canonicalText(other))

@@ -5,6 +5,7 @@ import { compileGrammar } from "../compile-grammar.js";
 import { recognizes } from "../automaton/recognizer.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 
+/** Compiles grammars for tests that check whole texts without a tokenizer. */
 export class ByteMatcher {
   /** A predicate that tells whether the grammar accepts a whole text. */
   async compile(spec: GrammarSpec): Promise<(text: string) => Promise<boolean>> {

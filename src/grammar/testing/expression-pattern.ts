@@ -3,6 +3,7 @@
 import type { CharSet } from "../char-set.js";
 import type { Expression } from "../expression.js";
 
+/** The RegExp that matches the same whole texts as an expression; references to rules are not supported. */
 export function expressionPattern(expression: Expression): RegExp {
   return new RegExp(`^(?:${pattern(expression)})$`, "u");
 }

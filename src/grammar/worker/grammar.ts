@@ -7,7 +7,7 @@ import type { GrammarWorker } from "./grammar-worker.js";
 import type { GrammarSpec } from "../grammar-spec.js";
 
 /** What all constraints of one grammar share. */
-export interface GrammarParts {
+interface GrammarParts {
   readonly id: number;
   readonly spec: GrammarSpec;
   /** Chooses the worker that matches one more text. */

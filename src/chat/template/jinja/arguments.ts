@@ -3,8 +3,13 @@
 import { Text } from "./text.js";
 import { type CallArguments, isTrue, typeName, Undefined, type TemplateValue } from "./values.js";
 
+/** An empty argument list. */
 export const NO_ARGUMENTS: CallArguments = { positional: [], named: new Map() };
 
+/**
+ * The arguments of one call, read by position or name; an argument of the wrong type throws an error that names the
+ * function.
+ */
 export class Given {
   readonly #call: string;
   readonly #given: CallArguments;

@@ -7,6 +7,9 @@ import { getHeapStatistics } from "node:v8";
 import { collectGarbage } from "../../../worker/garbage.js";
 import { MAX_LIST_ITEMS, MAX_TEXT_CHARACTERS, RENDER_SOFT_HEAP_MB } from "../../limits.js";
 
+/**
+ * A template exceeded a limit on memory, text length, list length or nesting; the rendering fails, its thread survives.
+ */
 export class RenderLimitError extends Error {}
 
 const SOFT_HEAP_BYTES = RENDER_SOFT_HEAP_MB * 1024 * 1024;
@@ -14,6 +17,10 @@ const SOFT_HEAP_BYTES = RENDER_SOFT_HEAP_MB * 1024 * 1024;
 const SMALL_BYTES = 256 * 1024;
 const BYTES_PER_ITEM = 64;
 
+/**
+ * Throws a `RenderLimitError` if the heap, plus `extraBytes` about to be allocated, exceeds its soft limit even after a
+ * garbage collection.
+ */
 export function checkHeap(extraBytes = 0): void {
   const fits = (): boolean => getHeapStatistics().used_heap_size + extraBytes <= SOFT_HEAP_BYTES;
   if (fits()) return;
@@ -23,12 +30,20 @@ export function checkHeap(extraBytes = 0): void {
   throw new RenderLimitError(`needed more than ${RENDER_SOFT_HEAP_MB} MiB of memory`);
 }
 
+/**
+ * Throws a `RenderLimitError` if a text of this length exceeds the limit, or does not fit into the heap; called before
+ * the text is made.
+ */
 export function checkText(characters: number): void {
   if (characters > MAX_TEXT_CHARACTERS)
     throw new RenderLimitError(`made a text of more than ${MAX_TEXT_CHARACTERS} characters`);
   if (characters * 2 > SMALL_BYTES) checkHeap(characters * 2);
 }
 
+/**
+ * Throws a `RenderLimitError` if a list of this length exceeds the limit, or does not fit into the heap; called before
+ * the list is made.
+ */
 export function checkList(items: number, most = MAX_LIST_ITEMS): void {
   if (items > most) throw new RenderLimitError(`made a list of more than ${most} items`);
   if (items * BYTES_PER_ITEM > SMALL_BYTES) checkHeap(items * BYTES_PER_ITEM);

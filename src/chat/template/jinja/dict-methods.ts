@@ -37,11 +37,13 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ],
 ]);
 
+/** A method of Python's `dict`, bound to a dictionary; undefined if templates have no method of this name. */
 export function dictMethod(dict: Dict, name: string): Callable | undefined {
   const method = METHODS.get(name);
   return method === undefined ? undefined : new Callable(name, (given) => method(dict, new Given(name, given)));
 }
 
+/** The key-value pairs of a dictionary as tuples, in insertion order: `dict.items()`. */
 export function items(dict: Dict): List {
   return new List(dict.entries().map((entry) => new Tuple(entry)));
 }
@@ -64,6 +66,7 @@ export function pairsOf(value: TemplateValue): readonly (readonly [TemplateValue
   });
 }
 
+/** The filter `dictsort`: key-value pairs sorted by key or value, ignoring case unless `case_sensitive` is set. */
 export function sorted(dict: Dict, given: Given): List {
   const by = given.text(1, "by")?.value ?? "key";
   if (by !== "key" && by !== "value") throw new Error("dictsort can be by 'key' or by 'value'");

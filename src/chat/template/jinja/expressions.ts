@@ -30,6 +30,7 @@ const STEPS_BETWEEN_CHECKS = 2048;
 /** Nesting of expressions and macros; templates of models have a few dozen. Less than the stack can hold. */
 const MAX_DEPTH = 1000;
 
+/** Evaluates the expressions of one rendering, within its limits on memory and nesting. */
 export class Expressions {
   #steps = 0;
   #depth = 0;

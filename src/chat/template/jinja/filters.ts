@@ -31,6 +31,7 @@ export interface FilterContext {
   attribute(value: TemplateValue, name: TemplateValue): TemplateValue;
 }
 
+/** A filter: takes the value before the `|`, and the arguments in parentheses. */
 export type Filter = (value: TemplateValue, given: Given, context: FilterContext) => TemplateValue;
 
 const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
@@ -67,6 +68,7 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["attr", (value, given, context) => context.attribute(value, given.neededText(0, "name"))],
 ]);
 
+/** Looks up a filter; an unknown name throws the error message that Jinja has for it. */
 export function filterNamed(name: string): Filter {
   const filter = FILTERS.get(name);
   if (filter === undefined) throw new Error(`No filter named '${name}'`);

@@ -8,12 +8,16 @@ import { Scope } from "./scope.js";
 import { Text } from "./text.js";
 import { type CallArguments, Callable, List, Namespace, type TemplateValue } from "./values.js";
 
-export interface Globals {
+interface Globals {
   readonly scope: Scope;
   /** Whether the template has read the time. */
   timed(): boolean;
 }
 
+/**
+ * The global names for one rendering: the constants, `range`, `namespace`, `dict`, `raise_exception` and
+ * `strftime_now`.
+ */
 export function createGlobals(): Globals {
   let timed = false;
   const strftimeNow = new Callable("strftime_now", ({ positional: [format] }) => {

@@ -8,10 +8,15 @@ import { Text, TextBuilder } from "./text.js";
 import { codePoints, textMethod } from "./text-methods.js";
 import { Callable, Dict, isSequence, List, Namespace, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
+/**
+ * The value of `object.name`: a method if the type has one of this name, otherwise the item under this key, otherwise
+ * undefined.
+ */
 export function attribute(object: TemplateValue, name: string): TemplateValue {
   return method(object, name) ?? orElse(keyed(object, Text.trusted(name)), new Undefined(name));
 }
 
+/** The value of `object[key]`: the item under this key, otherwise a method of this name, otherwise undefined. */
 export function item(object: TemplateValue, key: TemplateValue): TemplateValue {
   const found = keyed(object, key);
   if (found !== undefined) return found;
@@ -81,12 +86,16 @@ function places(text: Text, numbers: readonly number[]): readonly number[] {
   return found;
 }
 
-export interface SliceBounds {
+interface SliceBounds {
   readonly start: TemplateValue;
   readonly stop: TemplateValue;
   readonly step: TemplateValue;
 }
 
+/**
+ * The value of `object[start:stop:step]` for lists, tuples and strings, with Python's rules for negative and missing
+ * bounds; undefined for other types.
+ */
 export function slice(object: TemplateValue, bounds: SliceBounds): TemplateValue {
   const step = bound(bounds.step) ?? 1;
   if (step === 0) throw new Error("slice step cannot be zero");

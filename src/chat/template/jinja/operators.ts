@@ -19,6 +19,7 @@ import {
   type TemplateValue,
 } from "./values.js";
 
+/** Python's `==`: lists, tuples and dictionaries are compared by their contents, and 1 equals 1.0 and True. */
 export function isEqual(left: TemplateValue, right: TemplateValue): boolean {
   if (left === right) return true;
   if (isNumeric(left) && isNumeric(right)) return numberOf(left) === numberOf(right);
@@ -54,10 +55,11 @@ export function compared(left: TemplateValue, right: TemplateValue): number {
 }
 
 /** Compares by code points, whose order differs from that of UTF-16. */
-export function comparedTexts(left: string, right: string): number {
+function comparedTexts(left: string, right: string): number {
   return Buffer.compare(Buffer.from(left), Buffer.from(right));
 }
 
+/** Python's `item in container`: a substring of a string, a key of a dictionary, or an item of a list. */
 export function contains(container: TemplateValue, item: TemplateValue): boolean {
   if (container instanceof Text) {
     if (!(item instanceof Text))
@@ -69,6 +71,7 @@ export function contains(container: TemplateValue, item: TemplateValue): boolean
   return iterated(container).some((each) => isEqual(each, item));
 }
 
+/** Applies a binary operator of Jinja, except `and` and `or`, which may leave their right side unevaluated. */
 export function binary(operator: string, left: TemplateValue, right: TemplateValue): TemplateValue {
   switch (operator) {
     case "==":
@@ -170,6 +173,7 @@ function arithmetic(operator: string, left: Numeric, right: Numeric): TemplateVa
   }
 }
 
+/** Applies a sign to a number; other types throw Python's TypeError message. */
 export function unary(operator: string, value: TemplateValue): TemplateValue {
   if (!isNumeric(value)) throw new Error(`bad operand type for unary ${operator}: '${typeName(value)}'`);
   const number = operator === "-" ? -numberOf(value) : numberOf(value);

@@ -16,6 +16,7 @@ import {
   type TemplateValue,
 } from "./values.js";
 
+/** The options of Python's `json.dumps` that the filter `tojson` accepts. */
 export interface JsonStyle {
   /** Undefined prints everything on one line. */
   readonly indent: string | undefined;
@@ -25,6 +26,7 @@ export interface JsonStyle {
   readonly keySeparator: string;
 }
 
+/** The defaults of `json.dumps`, except that characters beyond ASCII are not escaped. */
 export const PLAIN_JSON: JsonStyle = {
   indent: undefined,
   ensureAscii: false,
@@ -33,6 +35,7 @@ export const PLAIN_JSON: JsonStyle = {
   keySeparator: ": ",
 };
 
+/** A value as `{{ … }}` prints it, like Python's `str`: undefined prints nothing, and strings have no quotes. */
 export function printed(value: TemplateValue): Text {
   if (value instanceof Text) return value;
   if (value instanceof Undefined) return Text.trusted("");
@@ -42,6 +45,7 @@ export function printed(value: TemplateValue): Text {
   return builder.finish();
 }
 
+/** A value as Python's `repr` prints it, with quotes around strings. */
 export function shown(value: TemplateValue): Text {
   const builder = new TextBuilder();
   show(value, builder);

@@ -3,6 +3,7 @@
 
 import { Undefined, type TemplateValue } from "./values.js";
 
+/** Variables of a template, loop or macro; a name that is not found here is looked up in the enclosing scope. */
 export class Scope {
   readonly #parent: Scope | undefined;
   readonly #names = new Map<string, TemplateValue>();

@@ -8,6 +8,10 @@ import { printed } from "./printing.js";
 import { EMPTY_TEXT, joined, Text } from "./text.js";
 import { Dict, isTrue, iterated, List, orElse, Tuple, Undefined, type TemplateValue } from "./values.js";
 
+/**
+ * The filters on iterable values (`first`, `join`, `map`, `sort`, `groupby` and others) by name, for the table of all
+ * filters.
+ */
 export const SEQUENCE_FILTERS: readonly (readonly [string, Filter])[] = [
   ["list", (value) => new List([...iterated(value)])],
   ["first", (value) => orElse(iterated(value)[0], new Undefined())],

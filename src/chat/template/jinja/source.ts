@@ -7,9 +7,12 @@ import { TESTS_OF_TWO } from "./tests.js";
 
 /** Marks filters that are tests; no name in a template has spaces. */
 export const TEST_PREFIX = "is ";
+/** Starts the name of the filter that replaces a negated test with an argument, as in `x is not divisibleby 3`. */
 export const NEGATED_TEST_PREFIX = "is not ";
+/** The name of the filter that replaces a tuple of one item, as in `(1,)`. */
 export const TUPLE_OF_ONE = "tuple of one";
 
+/** Parses a chat template with `trim_blocks` and `lstrip_blocks`, as Transformers does; syntax errors throw. */
 export function parseTemplate(source: string): TemplateProgram {
   // Models were trained on prompts that were rendered with both of these options.
   const tokens = tokenize(withKnownEscapes(source), { lstrip_blocks: true, trim_blocks: true });

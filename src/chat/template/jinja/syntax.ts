@@ -7,29 +7,35 @@ interface Operator {
   readonly value: string;
 }
 
+/** A parameter of a macro, with or without a default value. */
 export type Parameter =
   | Identifier
   | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: TemplateExpression };
 
+/** A name in a template: a variable, filter, test or keyword argument. */
 export interface Identifier {
   readonly type: "Identifier";
   readonly value: string;
 }
 
+/** A call, as in `f(1, key=2, *rest)`. */
 export interface CallExpression {
   readonly type: "CallExpression";
   readonly callee: TemplateExpression;
   readonly args: readonly Argument[];
 }
 
+/** What follows a `|`: the name of a filter, or a name with arguments. */
 export type FilterNode = Identifier | CallExpression;
 
+/** An argument of a call: by position, by keyword, or unpacked with `*` or `**`. */
 export type Argument =
   | TemplateExpression
   | { readonly type: "KeywordArgumentExpression"; readonly key: Identifier; readonly value: TemplateExpression }
   | { readonly type: "SpreadExpression"; readonly argument: TemplateExpression }
   | { readonly type: "KeywordSpreadExpression"; readonly argument: TemplateExpression };
 
+/** The inside of `x[start:stop:step]`; a bound that is left out is undefined. */
 export interface SliceExpression {
   readonly type: "SliceExpression";
   readonly start: TemplateExpression | undefined;
@@ -37,6 +43,7 @@ export interface SliceExpression {
   readonly step: TemplateExpression | undefined;
 }
 
+/** Access to a member: `object.property`, or `object[property]` if it is computed. */
 export interface MemberExpression {
   readonly type: "MemberExpression";
   readonly object: TemplateExpression;
@@ -57,12 +64,14 @@ export interface SelectExpression {
   readonly test: TemplateExpression;
 }
 
+/** A value with a filter applied to it, as in `text | trim`. */
 export interface FilterExpression {
   readonly type: "FilterExpression";
   readonly operand: TemplateExpression;
   readonly filter: FilterNode;
 }
 
+/** Every kind of expression that the parser produces. */
 export type TemplateExpression =
   | Identifier
   | CallExpression
@@ -94,6 +103,7 @@ export type TemplateExpression =
       readonly falseExpr: TemplateExpression;
     };
 
+/** A `{% for %}` loop; `defaultBlock` is its `{% else %}`, which is rendered if nothing was iterated. */
 export interface ForStatement {
   readonly type: "For";
   readonly loopvar: TemplateExpression;
@@ -102,6 +112,7 @@ export interface ForStatement {
   readonly defaultBlock: readonly Statement[];
 }
 
+/** A `{% set %}`; without a value, the variable becomes the rendered body, up to `{% endset %}`. */
 export interface SetStatement {
   readonly type: "Set";
   readonly assignee: TemplateExpression;
@@ -109,6 +120,7 @@ export interface SetStatement {
   readonly body: readonly Statement[];
 }
 
+/** A `{% macro %}` definition. */
 export interface MacroStatement {
   readonly type: "Macro";
   readonly name: Identifier;
@@ -116,6 +128,7 @@ export interface MacroStatement {
   readonly body: readonly Statement[];
 }
 
+/** A `{% call %}` block, whose body the called macro renders with `caller()`. */
 export interface CallStatement {
   readonly type: "CallStatement";
   readonly call: CallExpression;
@@ -139,10 +152,12 @@ export type Statement =
   | { readonly type: "FilterStatement"; readonly filter: FilterNode; readonly body: readonly Statement[] }
   | { readonly type: "Break" | "Continue" | "Comment" };
 
+/** A parsed template. */
 export interface TemplateProgram {
   readonly body: readonly Statement[];
 }
 
+/** A token of the template lexer, not of a vocabulary. */
 export interface SyntaxToken {
   readonly value: string;
   readonly type: string;

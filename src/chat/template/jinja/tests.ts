@@ -66,6 +66,7 @@ export const TESTS_OF_TWO: ReadonlySet<string> = new Set([
   "ge",
 ]);
 
+/** Evaluates `value is name(…)`; an unknown test throws the error message that Jinja has for it. */
 export function isTrueOf(name: string, value: TemplateValue, given: Given): boolean {
   const test = TESTS.get(name);
   if (test === undefined) throw new Error(`No test named '${name}'`);

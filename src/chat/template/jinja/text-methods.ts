@@ -58,6 +58,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ["islower", (text) => /\p{L}/u.test(text.value) && text.value === text.value.toLowerCase()],
 ]);
 
+/** A method of Python's `str`, bound to a string; undefined if templates have no method of this name. */
 export function textMethod(text: Text, name: string): Callable | undefined {
   const method = METHODS.get(name);
   return method === undefined ? undefined : new Callable(name, (given) => method(text, new Given(name, given)));
@@ -75,6 +76,7 @@ function titleCase(word: string): string {
   return word === "" ? word : start + large.slice(start.length).toLowerCase() + word.slice(first.length).toLowerCase();
 }
 
+/** The first character in title case, the others in lower case: Python's `capitalize()`. */
 export function capitalized(text: Text): Text {
   if (text.length === 0) return text;
   const first = String.fromCodePoint(text.value.codePointAt(0) as number).length;
@@ -87,6 +89,10 @@ export function capitalized(text: Text): Text {
 /** Python's white space, except four rare separators; JavaScript's includes U+FEFF and lacks U+0085. */
 const SPACE = /[\s\u0085]/;
 
+/**
+ * Without the given characters at one end or both, by default without white space: `strip()`, `lstrip()` and
+ * `rstrip()`.
+ */
 export function stripped(text: Text, characters: Text | undefined, side: "both" | "start" | "end"): Text {
   const set = characters === undefined ? undefined : new Set(characters.value);
   const goes = (character: string): boolean =>
@@ -155,6 +161,7 @@ function occurrences(text: Text, sought: string, most: number): readonly number[
   return found;
 }
 
+/** The lines of a text without their line breaks: Python's `splitlines()`, which knows more line breaks than `\n`. */
 export function lines(text: Text): Text[] {
   const parts: Text[] = [];
   let from = 0;

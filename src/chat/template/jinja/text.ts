@@ -7,13 +7,17 @@ import { checkText } from "./bounded-realm.js";
 /** Untrusted ranges: start, end, start, end … */
 type Borders = readonly number[];
 
-export interface Stretch {
+interface Stretch {
   readonly text: string;
   readonly untrusted: boolean;
 }
 
 const NONE: Borders = [];
 
+/**
+ * A string value of a template that knows which of its characters come from untrusted input, and can therefore not
+ * become control tokens.
+ */
 export class Text {
   readonly value: string;
   readonly #untrusted: Borders;
@@ -103,8 +107,10 @@ export class Text {
   }
 }
 
+/** The empty string, which is trusted. */
 export const EMPTY_TEXT: Text = Text.trusted("");
 
+/** Concatenates texts and keeps track of their untrusted ranges. */
 export class TextBuilder {
   #value = "";
   readonly #borders: number[] = [];
@@ -132,6 +138,7 @@ export class TextBuilder {
   }
 }
 
+/** Concatenates texts with a separator between them; both keep their provenance. */
 export function joined(parts: readonly Text[], separator: Text): Text {
   const builder = new TextBuilder();
   for (const [place, part] of parts.entries()) {

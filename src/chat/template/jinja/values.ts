@@ -27,6 +27,7 @@ export class Undefined {
   }
 }
 
+/** A Python `float`; plain JavaScript numbers are `int`, because the two print differently (1.0 and 1). */
 export class Float {
   readonly value: number;
 
@@ -35,6 +36,7 @@ export class Float {
   }
 }
 
+/** A Python `list`; mutable, as templates call `append`. */
 export class List {
   readonly items: TemplateValue[];
 
@@ -59,6 +61,7 @@ interface DictEntry {
   readonly value: TemplateValue;
 }
 
+/** A Python `dict`, in insertion order; keys are compared as in Python, so 1, 1.0 and True are the same key. */
 export class Dict {
   readonly #entries = new Map<string, DictEntry>();
 
@@ -107,11 +110,13 @@ export class Namespace {
   readonly members = new Map<string, TemplateValue>();
 }
 
+/** The evaluated arguments of a call, by position and by keyword. */
 export interface CallArguments {
   readonly positional: readonly TemplateValue[];
   readonly named: ReadonlyMap<string, TemplateValue>;
 }
 
+/** A value that a template can call: a global function, a macro or a bound method. */
 export class Callable {
   readonly name: string;
   readonly call: (given: CallArguments) => TemplateValue;
@@ -137,20 +142,25 @@ function hashOf(key: TemplateValue): string {
   throw new Error(`unhashable type: '${typeName(key)}'`);
 }
 
+/** Values that Python calculates with; booleans count as 0 and 1. */
 export type Numeric = boolean | number | Float;
 
+/** Whether Python can calculate with the value; True and False are numbers. */
 export function isNumeric(value: TemplateValue): value is Numeric {
   return typeof value === "number" || typeof value === "boolean" || value instanceof Float;
 }
 
+/** The JavaScript number of a numeric value; True is 1, and False is 0. */
 export function numberOf(value: Numeric): number {
   return value instanceof Float ? value.value : Number(value);
 }
 
+/** Whether the value is a list or a tuple; a string is not. */
 export function isSequence(value: TemplateValue): value is List | Tuple {
   return value instanceof List || value instanceof Tuple;
 }
 
+/** Python's truth value: None, undefined, zero and everything empty is false. */
 export function isTrue(value: TemplateValue): boolean {
   if (value instanceof Undefined || value === null) return false;
   if (isNumeric(value)) return numberOf(value) !== 0;
@@ -159,6 +169,7 @@ export function isTrue(value: TemplateValue): boolean {
   return value instanceof Dict ? value.size > 0 : true;
 }
 
+/** The name of the value's type in Python, for error messages. */
 export function typeName(value: TemplateValue): string {
   if (value === null) return "NoneType";
   if (typeof value === "boolean") return "bool";
