@@ -194,6 +194,4 @@ function describeCopies({ create }: Maker): void {
 describe("reference", () => {
   describeCopies({ create: () => new ReferenceBackend() });
 });
-describeSubjects((subject) => {
-  describeCopies(subject);
-});
+describeSubjects(describeCopies, { waveSize: 64 });

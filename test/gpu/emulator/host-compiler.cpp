@@ -67,7 +67,8 @@ uint64_t hash_of(const std::vector<std::string>& parts, uint64_t hash) {
 /** Where the library made of these is kept; two hashes, because one of 64 bits might be met twice. */
 std::string kept_path(const std::vector<std::string>& parts) {
   char name[64];
-  snprintf(name, sizeof name, "/%016llx%016llx.so", static_cast<unsigned long long>(hash_of(parts, 0xcbf29ce484222325u)),
+  snprintf(name, sizeof name, "/%016llx%016llx.so",
+           static_cast<unsigned long long>(hash_of(parts, 0xcbf29ce484222325u)),
            static_cast<unsigned long long>(hash_of(parts, 0x6c62272e07bb0142u)));
   return EMULATOR_LIBRARIES + std::string(name);
 }
