@@ -130,7 +130,8 @@ std::vector<std::string> options(bool frames) {
     for (const char* option : {"-O0", "-fno-omit-frame-pointer", "-DROCMFORGE_EMULATOR_FRAMES"})
       options.emplace_back(option);
   } else {
-    options.emplace_back("-O2");
+    // -O2 takes half as long again to compile, and kernels of tests run a tenth faster for it.
+    options.emplace_back("-O1");
   }
   return options;
 }
