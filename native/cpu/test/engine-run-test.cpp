@@ -60,14 +60,15 @@ bool is_full_run() {
   return full != nullptr && strcmp(full, "1") == 0;
 }
 
-/// Every second way to run the sequence, by the parity of `turn`, and all in full runs: under sanitizers one takes seconds.
-void test_deterministic(const KernelTable& table, TensorType type, bool attributes, size_t turn) {
+/// Every second way to run the sequence, from the first or from the second on by `parity`, and all of them in full runs:
+/// under sanitizers each takes seconds.
+void test_deterministic(const KernelTable& table, TensorType type, bool attributes, size_t parity) {
   const size_t tokens = 560;
   const Model one({type, 1, true, table.name, attributes});
   const Model five({type, 5, true, table.name, attributes});
   const std::vector<float> expected = in_chunks(one, tokens, {512});
   const auto same = [&](const char* how, const std::function<std::vector<float>()>& run) {
-    if (turn++ % 2 == 1 && !is_full_run()) return;
+    if (parity++ % 2 == 1 && !is_full_run()) return;
     CHECK(std::memcmp(run().data(), expected.data(), expected.size() * 4) == 0, "%s, type %u: %s differs", table.name,
           static_cast<unsigned>(type), how);
   };
@@ -86,10 +87,10 @@ void test_deterministic(const KernelTable& table, TensorType type, bool attribut
 
 /// Whichever way is left out for one type is taken for the other, and the other way round with attributes and for the next
 /// instruction set.
-void test_deterministic_models(const KernelTable& table, size_t turn) {
+void test_deterministic_models(const KernelTable& table, size_t parity) {
   for (const bool attributes : {false, true}) {
-    test_deterministic(table, TensorType::f32, attributes, turn++);
-    test_deterministic(table, TensorType::q8_0, attributes, turn);
+    test_deterministic(table, TensorType::f32, attributes, parity++);
+    test_deterministic(table, TensorType::q8_0, attributes, parity);
   }
 }
 
@@ -248,10 +249,10 @@ void test_batch_mates() {
 }  // namespace
 
 int main() {
-  size_t turn = 0;
+  size_t parity = 0;
   for (const KernelTable& table : kernel_tables()) {
     test_values(table);
-    test_deterministic_models(table, turn++);
+    test_deterministic_models(table, parity++);
     test_outputs(table);
   }
   test_truncation();
