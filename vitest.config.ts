@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.js";
 
 // `npm test` runs every *.test.ts; *.full.test.ts only with ROCMFORGE_TEST_FULL=1 (`npm run test:full`), and
 // *.toolchains.test.ts only with ROCMFORGE_TOOLCHAINS set (`npm run test:toolchains`).
@@ -7,7 +8,6 @@ const toolchains = (process.env["ROCMFORGE_TOOLCHAINS"] ?? "") !== "";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts", "lint/**/*.test.ts"],
     exclude: [
       "**/node_modules/**",
       ...(full ? [] : ["**/*.full.test.ts"]),
@@ -17,5 +17,11 @@ export default defineConfig({
     hookTimeout: 120_000,
     pool: "forks",
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
+      // Unit tests need no process of their own, and starting one and loading the sources takes longer than most of them.
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts", "lint/**/*.test.ts"], isolate: false } },
+    ],
   },
 });

@@ -73,7 +73,12 @@ function hashOf(version) {
 
 async function compile(compiler, hash) {
   const folder = mkdtempSync(join(BUILDS, "unfinished-"));
-  const definitions = [`-DEMULATOR_FOLDER="${SOURCES}"`, `-DEMULATOR_SOURCE_HASH=0x${hash.slice(0, 8)}u`];
+  const definitions = [
+    `-DEMULATOR_FOLDER="${SOURCES}"`,
+    // Compiled kernels are kept in the build's own folder: they end with it, and those of other sources are not met there.
+    `-DEMULATOR_LIBRARIES="${join(BUILDS, hash, "kernels")}"`,
+    `-DEMULATOR_SOURCE_HASH=0x${hash.slice(0, 8)}u`,
+  ];
   const run = async (args) => {
     const { exitCode, output } = await runProgram(compiler, args, { timeoutMs: COMPILE_LIMIT_MS });
     if (exitCode !== 0) throw new ScriptError("the HIP emulator does not compile", { tail: output.trimEnd() });

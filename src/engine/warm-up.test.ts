@@ -1,7 +1,7 @@
 // The order of a warm-up, what it does beside requests, and what it leaves behind; over a plan that only keeps count.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { KvCache, OutputRow, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
 import { BlockPool } from "../kv-cache/block-pool.js";
 import { StepCheck } from "../plan/step-check.js";
@@ -162,7 +162,11 @@ test("ends without what is still being prepared", async () => {
   const plan = new CountingPlan([step(1, 0)]);
   plan.hold = new Promise(() => {});
   const { warmUp } = warmUpOf(plan);
-  await warmUp.run(AbortSignal.timeout(30));
+  const ending = new AbortController();
+  const ended = warmUp.run(ending.signal);
+  await vi.waitUntil(() => plan.prepared.length > 0);
+  ending.abort();
+  await ended;
   expect([plan.prepared.length, plan.ran]).toEqual([1, []]);
 });
 

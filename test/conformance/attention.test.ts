@@ -1,7 +1,7 @@
 // Attention over the paged cache on every instruction set against `reference`, which rounds keys and values as each
 // cache type does: prompts, single tokens, several sequences, shared blocks, long spans.
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
 import { attentionCase, expectAttention, type Heads } from "./attention-case.js";
 import { hiddenOf, plainStep, runSteps } from "./harness.js";
@@ -16,23 +16,25 @@ const ODD: Heads = { heads: 6, kvHeads: 3, keyWidth: 20, valueWidth: 7 };
 const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
 describeSubjects((subject) => {
-  describe.each(TYPES)("%s cache", (type) => {
-    it.each(subject.cases(type === "q8_0" ? SHAPES : [...SHAPES, ODD], SHAPES.slice(1, 2)))(
-      "$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth",
-      async (heads) => {
-        const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);
-        const steps = [
-          plainStep(23),
-          plainStep(1, { first: 23 }),
-          plainStep(9, { first: 24 }),
-          plainStep(17, { first: 33 }),
-        ];
-        await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
-      },
-    );
-  });
+  const shapes = TYPES.flatMap((type) =>
+    (type === "q8_0" ? SHAPES : [...SHAPES, ODD]).map((heads) => ({ type, ...heads })),
+  );
+  const few = shapes.filter(({ heads }) => heads === SHAPES[1].heads);
+  it.each(subject.spread(shapes, few))(
+    "$type cache: $heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth",
+    async ({ type, ...heads }) => {
+      const wanted = attentionCase(heads, { type, blockTokens: 16, blocks: 8 }, 60);
+      const steps = [
+        plainStep(23),
+        plainStep(1, { first: 23 }),
+        plainStep(9, { first: 24 }),
+        plainStep(17, { first: 33 }),
+      ];
+      await expectAttention(subject, wanted, steps, heads.heads * heads.valueWidth);
+    },
+  );
 
-  it.each(subject.cases([1, 5, 32, 33], [5]))("blocks of %i tokens", async (blockTokens) => {
+  it.each(subject.spread([1, 5, 32, 33], [5]))("blocks of %i tokens", async (blockTokens) => {
     const [heads] = SHAPES;
     const wanted = attentionCase(heads, { type: "f16", blockTokens, blocks: 50, rotated: true }, 50);
     const steps = [

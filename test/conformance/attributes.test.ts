@@ -85,6 +85,8 @@ const MIXED_STEPS: readonly StepInput[] = [
   },
 ];
 
+const LONG_WINDOWS = [100, 300, 640];
+
 describeSubjects((subject) => {
   async function expectCase(
     { heads, attributes, rotated = false }: AttributeCase,
@@ -102,19 +104,19 @@ describeSubjects((subject) => {
   describe.each(TYPES)("attention over %s", (type) => {
     const all = [...WINDOW_CASES, ...OTHER_CASES];
     const few = [WINDOW_CASES[3], OTHER_CASES[2], OTHER_CASES[6]];
-    it.for(subject.cases(all, few))("$title", async (wanted, { skip }) => {
+    it.for(subject.spread(all, few))("$title", async (wanted, { skip }) => {
       await expectCase(wanted, { type }, STEPS, skip);
     });
   });
 
-  it.for(subject.cases([...WINDOW_CASES, ...OTHER_CASES], [WINDOW_CASES[1], OTHER_CASES[5]]))(
+  it.for(subject.spread([...WINDOW_CASES, ...OTHER_CASES], [WINDOW_CASES[1], OTHER_CASES[5]]))(
     "decoding beside prefill: $title",
     async (wanted, { skip }) => {
       await expectCase(wanted, {}, MIXED_STEPS, skip);
     },
   );
 
-  it.for(subject.cases([1, 5, 32, 33], [5]))("a window over blocks of %i tokens", async (blockTokens, { skip }) => {
+  it.for(subject.spread([1, 5, 32, 33], [5]))("a window over blocks of %i tokens", async (blockTokens, { skip }) => {
     const wanted = { title: "", heads: GROUPED, attributes: { window: 12, sinks: [1] } };
     const steps = [
       plainStep(31, { blockTokens }),
@@ -124,7 +126,7 @@ describeSubjects((subject) => {
     await expectCase(wanted, { blockTokens, blocks: 50 }, steps, skip);
   });
 
-  it.for([100, 300, 640])("long sequences with a window of %i", async (window, { skip }) => {
+  it.for(subject.spread(LONG_WINDOWS, LONG_WINDOWS))("long sequences with a window of %i", async (window, { skip }) => {
     const heads = { heads: 2, kvHeads: 1, keyWidth: 16, valueWidth: 16 };
     const wanted = { title: "", heads, attributes: { window, softCap: 6, sinks: [1, -1] }, rotated: true };
     const steps = [
@@ -136,7 +138,7 @@ describeSubjects((subject) => {
     await expectCase(wanted, { blockTokens: 32, blocks: 24 }, steps, skip);
   });
 
-  it.for(subject.cases([7, 64, 1000], [7]))("gates with GELU columns of rows of %i", async (half, { skip }) => {
+  it.for(subject.spread([7, 64, 1000], [7]))("gates with GELU columns of rows of %i", async (half, { skip }) => {
     const wanted: ProgramCase = {
       vocabularySize: 21,
       weights: { inputs: inputTable(new Dice(half), half * 2, 21, 3) },
@@ -151,14 +153,14 @@ describeSubjects((subject) => {
   });
 
   const gated = GATED.filter(({ type }) => subject.types.some(({ name }) => name === type));
-  it.for(subject.cases(gated, gated.slice(-1)))(
+  it.for(subject.spread(gated, gated.slice(-1)))(
     "gates matmuls of $type with GELU, from a norm to a sum",
     async ({ type, tolerance }, { skip }) => {
       await expectRows(subject, gatedCase(type), { width: 256, counts: [1, 5, 33], tolerance }, skip);
     },
   );
 
-  it.for(subject.cases<SupportedTypeName>(["F32", "F16", "Q8_0", "Q6_K", "Q4_K"], ["F16", "Q6_K"]))(
+  it.for(subject.spread<SupportedTypeName>(["F32", "F16", "Q8_0", "Q6_K", "Q4_K"], ["F16", "Q6_K"]))(
     "scales embeddings of %s",
     async (type, { skip }) => {
       const wanted: ProgramCase = {
@@ -173,7 +175,7 @@ describeSubjects((subject) => {
   );
 
   const matmuls = CAPPED.filter(({ type }) => subject.types.some(({ name }) => name === type));
-  it.for(subject.cases(matmuls, matmuls.slice(0, 1)))(
+  it.for(subject.spread(matmuls, matmuls.slice(0, 1)))(
     "soft-caps a matmul of $type, bias: $bias, scale: $scale, added: $added",
     async (wanted, { skip }) => {
       const judged = { width: CAPPED_OUTPUTS, counts: [1, 5, 33], tolerance: 1e-6 };

@@ -228,6 +228,4 @@ function describeCopies({ create }: Maker): void {
 describe("reference", () => {
   describeCopies({ create: () => new ReferenceBackend() });
 });
-describeSubjects((subject) => {
-  describeCopies(subject);
-});
+describeSubjects(describeCopies, { waveSize: 64 });

@@ -66,7 +66,7 @@ function shapesOf(blockElements: number): readonly Shape[] {
 }
 
 describeSubjects((subject) => {
-  it.each(subject.cases(subject.types, FEW_TYPES))("$name products", async ({ name, blockElements }) => {
+  it.each(subject.spread(subject.types, FEW_TYPES))("$name products", async ({ name, blockElements }) => {
     await using reference = new ReferenceBackend();
     await using backend = subject.create();
     for (const shape of subject.cases(shapesOf(blockElements), shapesOf(blockElements).slice(1, 2))) {
@@ -107,7 +107,7 @@ describeSubjects((subject) => {
     }
   });
 
-  it.each(subject.cases(subject.types, FEW_TYPES))("$name rows looked up exactly", async ({ name, blockElements }) => {
+  it.each(subject.spread(subject.types, FEW_TYPES))("$name rows looked up exactly", async ({ name, blockElements }) => {
     const width = Math.max(64, blockElements * 2);
     const wanted: ProgramCase = {
       vocabularySize: 12,

@@ -55,8 +55,26 @@ async function logitsOf(
   return await model.logits(randomTokens(4, tokens));
 }
 
-/** What `reference` gives for a Gemma case, computed once for all subjects. */
-const expectedOf = new Map<string, Float32Array>();
+interface Prepared {
+  readonly path: string;
+  /** What `reference` gives. */
+  readonly expected: Float32Array;
+}
+
+const prepared = new Map<string, Promise<Prepared>>();
+
+/** Written and computed by `reference` once for all subjects. */
+function prepare(name: string, spec: RandomModelSpec, tokens = TOKENS): Promise<Prepared> {
+  const made = prepared.get(name) ?? write(name, spec, tokens);
+  prepared.set(name, made);
+  return made;
+}
+
+async function write(name: string, spec: RandomModelSpec, tokens: number): Promise<Prepared> {
+  const path = folder.file(`${name.replaceAll(/\W+/g, "-")}.gguf`);
+  await writeGguf(path, randomModel(spec));
+  return { path, expected: await logitsOf(path, new ReferenceBackend(), "f32", tokens) };
+}
 
 /** The backend's own reason if it cannot run a model of this file. */
 async function unsupportedReason(path: string, backend: Backend): Promise<string | undefined> {
@@ -71,30 +89,22 @@ async function unsupportedReason(path: string, backend: Backend): Promise<string
 }
 
 describeSubjects((subject) => {
-  it.each(subject.cases(FAMILIES, ["qwen3"]))("%s in plain floats", async (architecture) => {
-    const path = folder.file(`plain-${architecture}.gguf`);
-    await writeGguf(
-      path,
-      randomModel({
-        ...BASE,
-        seed: 5,
-        architecture,
-        types: ["F32", "F16", "BF16"],
-        ropeFactors: architecture === "llama",
-      }),
-    );
-    const expected = await logitsOf(path, new ReferenceBackend(), "f32");
+  it.each(subject.spread(FAMILIES, ["qwen3"]))("%s in plain floats", async (architecture) => {
+    const { path, expected } = await prepare(`plain ${architecture}`, {
+      ...BASE,
+      seed: 5,
+      architecture,
+      types: ["F32", "F16", "BF16"],
+      ropeFactors: architecture === "llama",
+    });
     const found = await logitsOf(path, subject.create(), "f32");
     expect(distance(found, expected, BASE.vocabulary).largest).toBeLessThan(LARGEST_PLAIN_DIFFERENCE);
   });
 
-  it.for(subject.cases(SOME_GEMMA_CASES, FEW_GEMMA_CASES))("$name", async ({ name, spec }, { skip }) => {
-    const path = folder.file(`${name.replaceAll(/\W+/g, "-")}.gguf`);
-    await writeGguf(path, randomModel(spec));
+  it.for(subject.spread(SOME_GEMMA_CASES, FEW_GEMMA_CASES))("$name", async ({ name, spec }, { skip }) => {
+    const { path, expected } = await prepare(name, spec, GEMMA_TOKENS);
     const reason = await unsupportedReason(path, subject.create());
     if (reason !== undefined) skip(reason);
-    const expected = expectedOf.get(name) ?? (await logitsOf(path, new ReferenceBackend(), "f32", GEMMA_TOKENS));
-    expectedOf.set(name, expected);
     const found = await logitsOf(path, subject.create(), "f32", GEMMA_TOKENS);
     const { largest, divergence } = distance(found, expected, spec.vocabulary);
     expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
@@ -102,10 +112,8 @@ describeSubjects((subject) => {
     if (isPlain && !subject.promptsInHalves) expect(largest).toBeLessThan(LARGEST_GEMMA_DIFFERENCE);
   });
 
-  it.each(subject.cases(subject.types, FEW_TYPES))("a model of $name", async ({ name }) => {
-    const path = folder.file(`${name}.gguf`);
-    await writeGguf(path, randomModel({ ...BASE, seed: 6, architecture: "llama", types: [name] }));
-    const expected = await logitsOf(path, new ReferenceBackend(), "f32");
+  it.each(subject.spread(subject.types, FEW_TYPES))("a model of $name", async ({ name }) => {
+    const { path, expected } = await prepare(name, { ...BASE, seed: 6, architecture: "llama", types: [name] });
     const found = await logitsOf(path, subject.create(), "f16");
     expect(distance(found, expected, BASE.vocabulary).divergence).toBeLessThan(LARGEST_DIVERGENCE);
   });

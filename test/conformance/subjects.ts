@@ -11,7 +11,7 @@ import type { NativeAddon } from "../../src/backends/cpu/native-bindings.js";
 import { hasDeviceLayout } from "../../src/backends/gpu/memory/weight-layout.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
 import { describeCard, openCard } from "../gpu/cuda-card.js";
-import { openEmulated } from "../gpu/emulated-hip.js";
+import { openEmulated, type WaveSize } from "../gpu/emulated-hip.js";
 import { describeEmulator } from "../gpu/emulator/build.js";
 
 export interface Subject {
@@ -20,6 +20,11 @@ export interface Subject {
   readonly types: readonly SupportedLayout[];
   /** All cases in full runs; otherwise the few that stand for them where a subject is slow. */
   cases<Case>(all: readonly Case[], few: readonly NoInfer<Case>[]): readonly Case[];
+  /**
+   * The same for a list of tests: in `npm test` each of the few runs at one wave size of the emulated device, in turn, and
+   * in full runs at both. To be called for every subject alike, and not inside of a test.
+   */
+  spread<Case>(all: readonly Case[], few: readonly NoInfer<Case>[]): readonly Case[];
   /** Whether attention of prompts computes in f16 on the way; products of prompts are judged by one bound everywhere. */
   readonly promptsInHalves: boolean;
   create(options?: { readonly threads?: number; readonly deterministic?: boolean }): Backend;
@@ -55,24 +60,37 @@ const CPU_SUBJECTS: readonly Subject[] = ISAS.map((isa) => ({
   name: `cpu ${isa}`,
   types: SUPPORTED,
   cases: (all) => all,
+  spread: (all) => all,
   promptsInHalves: false,
   create: ({ threads = 2, deterministic = false } = {}) =>
     new CpuBackend(requireAddon(), { isa, threads, deterministic }),
 }));
 
-const GPU_SUBJECTS: readonly Subject[] = ([32, 64] as const).map((waveSize) => ({
-  name: `hip emulated wave ${waveSize}`,
-  types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
-  cases: (all, few) => (FULL ? all : few),
-  promptsInHalves: true,
-  create: ({ deterministic = false } = {}) => openEmulated(waveSize, { deterministic }),
-}));
+/** Of all tests that are spread over the wave sizes, every second one. */
+function everySecond(first: 0 | 1): Subject["spread"] {
+  let turn = first;
+  return (all, few) => (FULL ? all : few.filter(() => turn++ % 2 === 0));
+}
+
+const WAVE_SIZES: readonly WaveSize[] = [32, 64];
+
+function emulatedSubject(waveSize: WaveSize): Subject {
+  return {
+    name: `hip emulated wave ${waveSize}`,
+    types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
+    cases: (all, few) => (FULL ? all : few),
+    spread: everySecond(waveSize === 32 ? 0 : 1),
+    promptsInHalves: true,
+    create: ({ deterministic = false } = {}) => openEmulated(waveSize, { deterministic }),
+  };
+}
 
 /** A card is quick enough for all cases. */
 const CARD_SUBJECT: Subject = {
   name: "cuda",
   types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
   cases: (all) => all,
+  spread: (all) => all,
   promptsInHalves: true,
   create: ({ deterministic = false } = {}) => openCard({ deterministic }),
 };
@@ -86,8 +104,16 @@ export function describeCpu(title: string, body: () => void): void {
   });
 }
 
-export function describeSubjects(body: (subject: Subject) => void): void {
+/** `waveSize` is the only one at which the emulated device runs it in `npm test`; in full runs both do. */
+export function describeSubjects(
+  body: (subject: Subject) => void,
+  { waveSize: onlyWaveSize }: { readonly waveSize?: WaveSize } = {},
+): void {
   for (const subject of CPU_SUBJECTS) describeCpu(subject.name, () => body(subject));
-  for (const subject of GPU_SUBJECTS) describeEmulator(subject.name, () => body(subject));
+  for (const waveSize of WAVE_SIZES) {
+    if (!FULL && onlyWaveSize !== undefined && waveSize !== onlyWaveSize) continue;
+    const subject = emulatedSubject(waveSize);
+    describeEmulator(subject.name, () => body(subject));
+  }
   describeCard(CARD_SUBJECT.name, () => body(CARD_SUBJECT));
 }

@@ -72,16 +72,19 @@ describe("reference", () => {
   });
 });
 
-describeSubjects((subject) => {
-  it.for(subject.cases(MODELS, FEW_MODELS))("$name", async (golden, { skip }) => {
-    const drift = golden.drift ?? 0;
-    await using backend = subject.create();
-    await withSupportedPlan(golden, backend, skip, async (plan) => {
-      for (const run of PROMPT_RUNS) {
-        const found = differences(golden, await promptLogits(plan, golden.ids, run));
-        const mean = found.reduce((total, difference) => total + difference, 0) / found.length;
-        expect(mean, `prompt ${run.title}`).toBeLessThan(DRIFT_RATIO * drift);
-      }
+describeSubjects(
+  (subject) => {
+    it.for(subject.cases(MODELS, FEW_MODELS))("$name", async (golden, { skip }) => {
+      const drift = golden.drift ?? 0;
+      await using backend = subject.create();
+      await withSupportedPlan(golden, backend, skip, async (plan) => {
+        for (const run of PROMPT_RUNS) {
+          const found = differences(golden, await promptLogits(plan, golden.ids, run));
+          const mean = found.reduce((total, difference) => total + difference, 0) / found.length;
+          expect(mean, `prompt ${run.title}`).toBeLessThan(DRIFT_RATIO * drift);
+        }
+      });
     });
-  });
-});
+  },
+  { waveSize: 64 },
+);

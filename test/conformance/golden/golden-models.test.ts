@@ -1,8 +1,8 @@
 // Whole models on the reference backend against llama.cpp's log-probabilities and greedy choices ("exact": f32 throughout).
 
 import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
-import { loadModel } from "../../../src/index.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadModel, type Model } from "../../../src/index.js";
 
 const TOLERANCE = 0.001;
 
@@ -31,9 +31,15 @@ describe.each(MODELS)("%s", (name, path) => {
     readonly cases: Readonly<Record<string, GoldenCase>>;
   };
 
+  // Opened once: most of a short case would be the decoding of the weights.
+  let model: Model;
+  beforeAll(async () => {
+    model = await loadModel(local(path), { backend: "reference" });
+  });
+  afterAll(async () => await model[Symbol.asyncDispose]());
+
   it.each(Object.keys(golden.cases))("%s: log-probabilities and greedy text", async (key) => {
     const { text, tokens, exact } = golden.cases[key];
-    await using model = await loadModel(local(path), { backend: "reference" });
     expect([...model.tokenize(text)]).toEqual(tokens);
 
     const logits = await model.logits(Int32Array.from(tokens));

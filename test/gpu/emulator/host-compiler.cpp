@@ -1,4 +1,6 @@
-// See host-compiler.h. Everything lies in a folder of its own while it lasts; nothing passes through a shell.
+// See host-compiler.h. Everything lies in a folder of its own while it lasts; nothing passes through a shell. What was
+// compiled once is kept beside the emulator (EMULATOR_LIBRARIES), named by all that it was made of, because tests open many
+// copies of the emulator with settings of their own, and each of them would compile the same kernels again.
 #include "host-compiler.h"
 #include <fcntl.h>
 #include <ftw.h>
@@ -7,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +55,32 @@ std::vector<char> read_file(const std::string& path) {
   return bytes;
 }
 
+uint64_t hash_of(const std::vector<std::string>& parts, uint64_t hash) {
+  for (const std::string& part : parts) {
+    // With its end, so that no two lists read alike.
+    for (size_t index = 0; index <= part.size(); index++)
+      hash = (hash ^ static_cast<unsigned char>(part.c_str()[index])) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+/** Where the library made of these is kept; two hashes, because one of 64 bits might be met twice. */
+std::string kept_path(const std::vector<std::string>& parts) {
+  char name[64];
+  snprintf(name, sizeof name, "/%016llx%016llx.so",
+           static_cast<unsigned long long>(hash_of(parts, 0xcbf29ce484222325u)),
+           static_cast<unsigned long long>(hash_of(parts, 0x6c62272e07bb0142u)));
+  return EMULATOR_LIBRARIES + std::string(name);
+}
+
+/** Complete or absent; a folder that cannot be written to costs time, never a failure. */
+void keep(const std::string& path, const std::vector<char>& library) {
+  mkdir(EMULATOR_LIBRARIES, 0700);
+  const std::string partial = path + "." + std::to_string(getpid());
+  if (!write_file(partial, std::string(library.begin(), library.end())) || rename(partial.c_str(), path.c_str()) != 0)
+    remove(partial.c_str());
+}
+
 /** The exit status, or -1 where the program could not be started. */
 int run(const std::vector<std::string>& command, const std::string& log_path) {
   std::vector<char*> arguments;
@@ -71,6 +100,11 @@ int run(const std::vector<std::string>& command, const std::string& log_path) {
     if (errno != EINTR) return -1;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+std::vector<std::string> with(std::vector<std::string> list, const std::vector<std::string>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
 }
 
 std::vector<std::string> compilers() {
@@ -96,7 +130,8 @@ std::vector<std::string> options(bool frames) {
     for (const char* option : {"-O0", "-fno-omit-frame-pointer", "-DROCMFORGE_EMULATOR_FRAMES"})
       options.emplace_back(option);
   } else {
-    options.emplace_back("-O2");
+    // -O2 takes half as long again to compile, and kernels of tests run a tenth faster for it.
+    options.emplace_back("-O1");
   }
   return options;
 }
@@ -105,17 +140,21 @@ std::vector<std::string> options(bool frames) {
 
 HostCompilation compile_for_host(const std::string& name, const std::string& source,
                                  const std::vector<std::string>& definitions, bool frames) {
+  // The log then names the program as the caller knows it.
+  const std::string text = "#line 1 \"" + name + "\"\n" + source;
+  std::vector<std::string> parts = options(frames);
+  parts.insert(parts.end(), definitions.begin(), definitions.end());
+  const char* chosen = getenv("CXX");
+  const std::string kept = kept_path(with(parts, {chosen == nullptr ? "" : chosen, text}));
+  std::vector<char> library = read_file(kept);
+  if (!library.empty()) return {true, library, ""};
+
   const TemporaryFolder folder;
   const std::string source_path = folder.file("kernel.hip"), library_path = folder.file("kernel.so"),
                     log_path = folder.file("log");
-  // The log then names the program as the caller knows it.
-  if (!folder.exists() || !write_file(source_path, "#line 1 \"" + name + "\"\n" + source)) {
-    return {false, {}, "no temporary folder could be written"};
-  }
+  if (!folder.exists() || !write_file(source_path, text)) return {false, {}, "no temporary folder could be written"};
   for (const std::string& compiler : compilers()) {
-    std::vector<std::string> command = {compiler};
-    for (const std::string& option : options(frames)) command.push_back(option);
-    command.insert(command.end(), definitions.begin(), definitions.end());
+    std::vector<std::string> command = with({compiler}, parts);
     for (const std::string& argument : {source_path, std::string("-o"), library_path, std::string("-lm")})
       command.push_back(argument);
     const int status = run(command, log_path);
@@ -124,6 +163,8 @@ HostCompilation compile_for_host(const std::string& name, const std::string& sou
     const std::vector<char> log = read_file(log_path);
     HostCompilation result{status == 0, read_file(library_path), std::string(log.begin(), log.end())};
     result.succeeded = status == 0 && !result.library.empty();
+    // Not with warnings, which belong to the result.
+    if (result.succeeded && log.empty()) keep(kept, result.library);
     return result;
   }
   return {false, {}, "no C++ compiler was found (CXX, g++, clang++)"};

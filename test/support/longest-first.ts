@@ -1,0 +1,43 @@
+// The order of test files: the longest first, so that none of them is still running when the other worker has nothing
+// left to do, and unit tests last, which are short. Only files of ten seconds or more need to be listed.
+
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** By how long they take on two cores with empty caches. */
+export const LONGEST_FILES: readonly string[] = [
+  "test/project/native/native.test.ts",
+  "test/conformance/models.test.ts",
+  "test/conformance/attributes.test.ts",
+  "test/server/serving/hostile.test.ts",
+  "test/conformance/golden/golden-models.test.ts",
+  "test/library/chat/hostile-templates.test.ts",
+  "test/server/serving/together.test.ts",
+  "test/server/serving/soak.test.ts",
+  "test/project/native-build.test.ts",
+  "test/project/scripts.test.ts",
+  "test/conformance/deterministic.test.ts",
+  "test/gpu/decoding.test.ts",
+  "test/grammar/served-answers.test.ts",
+  "test/gpu/graphs.test.ts",
+  "test/cli/serve.test.ts",
+  "test/server/unread.test.ts",
+  "test/conformance/golden/golden-cpu.test.ts",
+  "test/gpu/lifetimes.test.ts",
+  "test/gpu/large-steps.test.ts",
+  "test/cli/bench.test.ts",
+  "test/gpu/memory-fit.test.ts",
+  "test/gpu/cuda/failures.test.ts",
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const inUsualOrder = await super.sort(files);
+    return inUsualOrder.toSorted((left, right) => placeOf(left) - placeOf(right));
+  }
+}
+
+function placeOf({ moduleId, project }: TestSpecification): number {
+  if (!project.config.isolate) return LONGEST_FILES.length + 1;
+  const place = LONGEST_FILES.findIndex((file) => moduleId.endsWith(`/${file}`));
+  return place === -1 ? LONGEST_FILES.length : place;
+}
