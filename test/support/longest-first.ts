@@ -3,30 +3,32 @@
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** By how long they take on two cores with empty caches. */
+/**
+ * About by how long they take on two cores with empty caches. The first compiles and computes on both cores, so those after
+ * it mind no slow machine; servers and others with time limits follow when it is done.
+ */
 export const LONGEST_FILES: readonly string[] = [
   "test/project/native/native.test.ts",
   "test/conformance/models.test.ts",
   "test/conformance/attributes.test.ts",
-  "test/server/serving/hostile.test.ts",
   "test/conformance/golden/golden-models.test.ts",
-  "test/library/chat/hostile-templates.test.ts",
-  "test/server/serving/together.test.ts",
-  "test/server/serving/soak.test.ts",
-  "test/project/native-build.test.ts",
-  "test/project/scripts.test.ts",
   "test/conformance/deterministic.test.ts",
   "test/gpu/decoding.test.ts",
-  "test/grammar/served-answers.test.ts",
+  "test/gpu/large-steps.test.ts",
   "test/gpu/graphs.test.ts",
-  "test/cli/serve.test.ts",
-  "test/server/unread.test.ts",
   "test/conformance/golden/golden-cpu.test.ts",
   "test/gpu/lifetimes.test.ts",
-  "test/gpu/large-steps.test.ts",
-  "test/cli/bench.test.ts",
-  "test/gpu/memory-fit.test.ts",
   "test/gpu/cuda/failures.test.ts",
+  "test/server/serving/together.test.ts",
+  "test/server/serving/hostile.test.ts",
+  "test/project/native-build.test.ts",
+  "test/project/scripts.test.ts",
+  "test/library/chat/hostile-templates.test.ts",
+  "test/grammar/served-answers.test.ts",
+  "test/cli/serve.test.ts",
+  "test/server/unread.test.ts",
+  "test/server/serving/soak.test.ts",
+  "test/cli/bench.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {
