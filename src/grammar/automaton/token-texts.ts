@@ -13,7 +13,7 @@ interface Texts {
 }
 
 /** The characters of the texts in a trie, by node. */
-export interface TokenTexts {
+export interface TrieTexts {
   /** The text that leads from the root to the node. */
   readonly own: Texts;
   /** All tokens in the node's subtree, from their first byte on. */
@@ -40,7 +40,7 @@ interface Boundaries {
 }
 
 /** The characters of all texts in a trie. */
-export function tokenTexts(nodes: TrieNodes): TokenTexts {
+export function tokenTexts(nodes: TrieNodes): TrieTexts {
   const count = nodes.bytes.length;
   const own = emptyTexts(count);
   const parents = new Int32Array(count);

@@ -5,7 +5,7 @@
 import type { PackedVocabulary } from "./packed-vocabulary.js";
 import { MaskCache } from "./mask-cache.js";
 import { TokenCovers } from "./token-cover.js";
-import { type TokenTexts, tokenTexts } from "./token-texts.js";
+import { type TrieTexts, tokenTexts } from "./token-texts.js";
 
 /** A vocabulary as a trie. */
 export class TokenTrie {
@@ -27,7 +27,7 @@ export class TokenTrie {
   readonly tokenStarts: Uint32Array;
   readonly ownEnds: Uint32Array;
   /** The characters of the texts of all nodes. */
-  readonly texts: TokenTexts;
+  readonly texts: TrieTexts;
 
   private constructor(vocabulary: PackedVocabulary, tokens: Uint32Array, nodes: NodeList) {
     this.vocabulary = vocabulary;
