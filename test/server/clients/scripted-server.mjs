@@ -5,7 +5,7 @@
 import { Writable } from "node:stream";
 import { ChatRenderer } from "../../../dist/chat/chat-renderer.js";
 import { openModel } from "../../../dist/internals.js";
-import { GrammarThreads } from "../../../dist/server/completion/grammar-compilers.js";
+import { GrammarCompilers } from "../../../dist/completion/grammar-compilers.js";
 import { createServer } from "../../../dist/server/server.js";
 
 /** Tells what the model shall say: the first rule whose expression fits the prompt, each once unless it repeats. */
@@ -103,9 +103,15 @@ class OneModelPool {
     return [{ name, path: this.#path, state: "loaded", contextTokens, created: 1_700_000_000 }];
   }
 
+  async acquire() {
+    return { model: this.#model, [Symbol.dispose]() {} };
+  }
+
   async with(_, use) {
     return use(this.#model);
   }
+
+  recover() {}
 
   statistics() {
     return new Map([[this.#model.name, this.#model.statistics()]]);
@@ -117,7 +123,7 @@ class OneModelPool {
 
 export async function startScriptedServer({ modelPath, modelName, contextTokens, rules }) {
   const chat = new ChatRenderer();
-  const grammar = new GrammarThreads();
+  const grammar = new GrammarCompilers();
   const serving = { maxSequences: 4, kvCacheTokens: 2 * contextTokens };
   const model = await openModel(modelPath, { backend: "cpu", contextTokens }, { name: modelName, serving });
   const script = new Script(rules);
