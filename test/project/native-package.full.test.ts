@@ -58,7 +58,9 @@ describe.skipIf(missing !== undefined)(`the packed package${why}`, () => {
       "--lib",
       "es2023,esnext.disposable",
     ];
-    const declarations = ["native-bindings", "addon"].map((name) => join(own, "dist", "backends", "cpu", `${name}.d.ts`));
+    const declarations = ["native-bindings", "addon"].map((name) =>
+      join(own, "dist", "backends", "cpu", `${name}.d.ts`),
+    );
     expect(
       spawnSync(process.execPath, [compiler, ...options, ...declarations], { cwd: installed, encoding: "utf8" }),
     ).toMatchObject({ status: 0, stdout: "" });
