@@ -397,30 +397,19 @@ describe("a cache that grows", () => {
     allBack(serving);
   });
 
-  it("keeps what is running", async () => {
+  it.each([
+    { title: "keeps what is running", maxCacheBlocks: Number.POSITIVE_INFINITY, preemptions: 0 },
+    { title: "begins running sequences again if two caches do not fit", maxCacheBlocks: 40, preemptions: 1 },
+  ])("$title, and their text is the same", async ({ maxCacheBlocks, preemptions }) => {
     const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
+    serving.device.maxCacheBlocks = maxCacheBlocks;
     const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
     await launches(serving, 10);
     const others = [1, 2, 3].map((token) =>
       serving.read(serving.complete({ prompt: prompt(token), maxTokens: 30, ...OPEN_END })),
     );
     expect((await first).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
-    expect((await first).summary.preemptions).toBe(0);
-    for (const [index, other] of others.entries())
-      expect((await other).tokens[0]).toEqual(expectedTokens([index + 1], 30));
-    allBack(serving);
-  });
-
-  it("begins running sequences again if two caches do not fit, and their text is the same", async () => {
-    const serving = new SimulatedEngine({ firstBlocks: 0, blocks: 60 });
-    serving.device.maxCacheBlocks = 40;
-    const first = serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 30, ...OPEN_END }));
-    await launches(serving, 10);
-    const others = [1, 2, 3].map((token) =>
-      serving.read(serving.complete({ prompt: prompt(token), maxTokens: 30, ...OPEN_END })),
-    );
-    expect((await first).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
-    expect((await first).summary.preemptions).toBe(1);
+    expect((await first).summary.preemptions).toBe(preemptions);
     for (const [index, other] of others.entries())
       expect((await other).tokens[0]).toEqual(expectedTokens([index + 1], 30));
     allBack(serving);

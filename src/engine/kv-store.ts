@@ -56,15 +56,14 @@ export class KvStore implements Disposable {
   }
 
   /**
-   * Grows the cache for the demand, or at least for its largest sequence, and keeps its contents: running sequences and
-   * cached prefixes stay. False if there is nothing to keep, or if the old cache and the new one do not fit into memory
-   * together, so that only `replace` can help.
+   * Grows the cache for the demand and keeps its contents: running sequences and cached prefixes stay. False if there is
+   * nothing to keep, or if the old cache and the new one do not fit into memory together, so that only `replace` can
+   * help.
    */
-  extend({ blocks, largest }: CacheDemand): boolean {
+  extend({ blocks }: CacheDemand): boolean {
     const before = this.#kvCache;
     if (before === undefined) return false;
-    const sizes = [this.#grown(blocks), largest].filter((size) => size > this.pool.blocks);
-    const { made } = this.#allocate(sizes);
+    const { made } = this.#allocate([this.#grown(blocks)]);
     if (made === undefined) return false;
     try {
       made.cache.copyFrom(before, this.pool.usedEnd);

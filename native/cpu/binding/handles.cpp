@@ -94,7 +94,10 @@ Napi::Value KvCacheHandle::copy_blocks(const Napi::CallbackInfo& info) {
     if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
     std::vector<int32_t> pairs = Reader(info[0], "pairs").int32s();
     cache->check_copies(pairs);
-    if (!pairs.empty()) StepQueue::instance().push(std::make_shared<CopyJob>(cache, std::move(pairs)));
+    if (!pairs.empty()) {
+      StepQueue::instance().push(
+          std::make_shared<CopyJob>([cache, pairs = std::move(pairs)] { cache->copy_blocks(pairs); }));
+    }
     return info.Env().Undefined();
   });
 }
@@ -103,10 +106,13 @@ Napi::Value KvCacheHandle::copy_from(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const std::shared_ptr<KvCache> cache = cache_;
     if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
-    std::shared_ptr<KvCache> source = from(Reader(info[0], "source"));
+    const std::shared_ptr<KvCache> source = from(Reader(info[0], "source"));
     const size_t blocks = Reader(info[1], "blocks").count(source->options().blocks);
     cache->check_copy_from(*source, blocks);
-    if (blocks > 0) StepQueue::instance().push(std::make_shared<GrowthJob>(cache, std::move(source), blocks));
+    if (blocks > 0) {
+      StepQueue::instance().push(
+          std::make_shared<CopyJob>([cache, source, blocks] { cache->copy_from(*source, blocks); }));
+    }
     return info.Env().Undefined();
   });
 }

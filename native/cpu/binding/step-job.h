@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -38,32 +39,16 @@ class StepJob : public AsyncJob {
   std::vector<OutputRow> rows_;
 };
 
-/// A copy of KV blocks, in the queue of the steps. It has no result and needs no environment: it cannot fail, and it
-/// holds a share of the cache.
+/// A copy of KV blocks, in the queue of the steps. It has no result and needs no environment: it cannot fail, and the
+/// function holds a share of the caches.
 class CopyJob : public Job {
  public:
-  CopyJob(std::shared_ptr<KvCache> cache, std::vector<int32_t> pairs)
-      : cache_(std::move(cache)), pairs_(std::move(pairs)) {}
+  explicit CopyJob(std::function<void()> copy) : copy_(std::move(copy)) {}
 
-  void run() noexcept override { cache_->copy_blocks(pairs_); }
-
- private:
-  std::shared_ptr<KvCache> cache_;
-  std::vector<int32_t> pairs_;
-};
-
-/// A copy of a cache's first blocks to one that replaces it; like CopyJob.
-class GrowthJob : public Job {
- public:
-  GrowthJob(std::shared_ptr<KvCache> cache, std::shared_ptr<KvCache> source, size_t blocks)
-      : cache_(std::move(cache)), source_(std::move(source)), blocks_(blocks) {}
-
-  void run() noexcept override { cache_->copy_from(*source_, blocks_); }
+  void run() noexcept override { copy_(); }
 
  private:
-  std::shared_ptr<KvCache> cache_;
-  std::shared_ptr<KvCache> source_;
-  size_t blocks_;
+  std::function<void()> copy_;
 };
 
 class BandwidthJob : public AsyncJob {

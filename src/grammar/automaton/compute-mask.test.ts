@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { compileGrammar } from "../compile-grammar.js";
 import type { GrammarSpec } from "../grammar-spec.js";
+import { GRAMMAR_LIMITS } from "../limits.js";
 import type { CompiledGrammar } from "./compiled-grammar.js";
 import { computeMask } from "./compute-mask.js";
 import type { EarleySet } from "./earley-set.js";
 import type { PackedVocabulary } from "./packed-vocabulary.js";
+import { COUNTS, STATES } from "./item-list.js";
 import { TokenTrie } from "./token-trie.js";
 
 /** Numbers that look random and are the same in every run. */
@@ -103,6 +105,26 @@ describe("a mask allows exactly the tokens that the automaton takes", () => {
         }
       }
     }
+  });
+
+  test("with a token that is longer than 16 bits can count", () => {
+    const texts = ["a", '"', "a".repeat(2 ** 16 + 4)].map((text) => Buffer.from(text));
+    const offsets = Uint32Array.of(0, 1, 2, 2 ** 16 + 6);
+    const trie = TokenTrie.of({ size: 3, offsets, bytes: Buffer.concat(texts), endTokens: [] });
+    for (const spec of [string({ maxLength: 20 }), regex("[a-z]{0,20}")]) {
+      const grammar = compileGrammar(spec);
+      const set =
+        spec.kind === "regex"
+          ? grammar.automaton.start
+          : grammar.automaton.walk(grammar.automaton.start, Buffer.from('"'));
+      const [allowed, taken] = compared(grammar, set as EarleySet, trie);
+      expect(allowed).toEqual(taken);
+      expect(allowed).not.toContain(2);
+    }
+  });
+
+  test("items have keys that are exact numbers", () => {
+    expect((GRAMMAR_LIMITS.activeItems + 1) * COUNTS * STATES).toBeLessThan(Number.MAX_SAFE_INTEGER);
   });
 
   test("in a vocabulary without letters", () => {

@@ -9,7 +9,7 @@ interface Texts {
   /** Kinds of characters; includes `BROKEN` if some bytes are no complete character. */
   readonly kinds: Int32Array;
   /** Number of complete characters. */
-  readonly lengths: Uint16Array;
+  readonly lengths: Uint32Array;
 }
 
 /** The characters of the texts in a trie, by node. */
@@ -70,7 +70,7 @@ export function tokenTexts(nodes: TrieNodes): TrieTexts {
 }
 
 function emptyTexts(count: number): Texts {
-  return { kinds: new Int32Array(count), lengths: new Uint16Array(count) };
+  return { kinds: new Int32Array(count), lengths: new Uint32Array(count) };
 }
 
 /** The kind of a character, from its last byte. */

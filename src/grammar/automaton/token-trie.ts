@@ -18,7 +18,7 @@ export class TokenTrie {
   readonly tokens: Uint32Array;
   /** For each node its byte, its depth (1 for a first byte), and the node after its subtree. */
   readonly bytes: Uint8Array;
-  readonly depths: Uint16Array;
+  readonly depths: Uint32Array;
   readonly ends: Uint32Array;
   /**
    * For each node its first token, and the first one that is longer than the node's text. The subtree's tokens end at
@@ -33,7 +33,7 @@ export class TokenTrie {
     this.vocabulary = vocabulary;
     this.tokens = tokens;
     this.bytes = Uint8Array.from(nodes.bytes);
-    this.depths = Uint16Array.from(nodes.depths);
+    this.depths = Uint32Array.from(nodes.depths);
     const count = nodes.bytes.length;
     this.tokenStarts = new Uint32Array(count + 1);
     this.tokenStarts.set(nodes.tokenStarts);
@@ -108,7 +108,7 @@ interface NodeList {
   readonly ownEnds: number[];
 }
 
-function subtreeEnds(depths: Uint16Array): Uint32Array {
+function subtreeEnds(depths: Uint32Array): Uint32Array {
   const ends = new Uint32Array(depths.length);
   const open: number[] = [];
   for (let node = 0; node <= depths.length; node++) {
