@@ -16,7 +16,7 @@ describe("judgeImport", () => {
     ["src/gguf/reader.ts", "src/gguf/limits.ts"],
     ["src/backends/contract.ts", "src/graph/program.ts"],
     ["src/loader/gguf-loader.ts", "src/backends/contract.ts"],
-    ["src/architectures/llama.ts", "src/graph/builder.ts"],
+    ["src/architectures/families/llama.ts", "src/graph/builder.ts"],
     ["src/backends/cpu/backend.ts", "src/backends/contract.ts"],
     ["src/backends/cpu/native-bindings.ts", "native/cpu/index.ts"],
     ["src/backends/gpu/drivers/hip/ffi.ts", "src/backends/gpu/drivers/shared/driver.ts"],
@@ -48,11 +48,11 @@ describe("judgeImport", () => {
   });
 
   it.each([
-    ["src/loader/gguf-loader.ts", "src/architectures/llama.ts"],
-    ["src/architectures/llama.ts", "src/loader/gguf-loader.ts"],
+    ["src/loader/gguf-loader.ts", "src/architectures/families/llama.ts"],
+    ["src/architectures/families/llama.ts", "src/loader/gguf-loader.ts"],
     ["src/backends/cpu/backend.ts", "src/loader/gguf-loader.ts"],
     ["src/backends/registry.ts", "src/architectures/registry.ts"],
-    ["src/architectures/llama.ts", "src/backends/registry.ts"],
+    ["src/architectures/families/llama.ts", "src/backends/registry.ts"],
     ["src/loader/gguf-loader.ts", "src/backends/registry.ts"],
     ["src/server/server.ts", "src/cli/main.ts"],
     ["src/cli/main.ts", "src/server/server.ts"],

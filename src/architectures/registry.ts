@@ -4,13 +4,13 @@ import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
 import { requireLanguageModel } from "./file-kind.js";
-import { gemma2 } from "./gemma2.js";
-import { gemma3 } from "./gemma3.js";
-import { glm4 } from "./glm4.js";
-import { llama } from "./llama.js";
+import { gemma2 } from "./families/gemma2.js";
+import { gemma3 } from "./families/gemma3.js";
+import { glm4 } from "./families/glm4.js";
+import { llama } from "./families/llama.js";
 import { detectNaming } from "./naming.js";
-import { qwen2 } from "./qwen2.js";
-import { qwen3 } from "./qwen3.js";
+import { qwen2 } from "./families/qwen2.js";
+import { qwen3 } from "./families/qwen3.js";
 
 /**
  * All supported families. For files that do not name their architecture, the first match wins: the most specific first.

@@ -6,12 +6,12 @@ import type { Program } from "../graph/program.js";
 import { wordsOf } from "./format.js";
 
 /** An operation with names in place of ids. */
-type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number>>;
+type NamedOperation = { readonly kind: Operation["kind"] } & Readonly<Record<string, string | number | boolean>>;
 
 /** Replaces an operation's ids by names. */
 export function nameOperation({ values, weights }: Program, operation: Operation): NamedOperation {
-  const shown = ({ role, value }: OperationField): string | number => {
-    if (typeof value === "string") return value;
+  const shown = ({ role, value }: OperationField): string | number | boolean => {
+    if (typeof value !== "number") return value;
     if (role === "input" || role === "output") return `${values[value].name}#${value}`;
     return role === "weight" ? weights[value].name : value;
   };

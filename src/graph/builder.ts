@@ -21,16 +21,40 @@ export interface GraphBuilderOptions {
   /** The name a tensor has in this file, for the name its descriptor uses. */
   readonly fileName: (name: string) => string;
   readonly hasTensor: (fileName: string) => boolean;
+  /** Longest context that sequences may reach; some families choose tensors by it. Absent: unlimited. */
+  readonly contextTokens?: number;
 }
 
 export interface EmbedAttributes {
   readonly scale?: number | undefined;
+  readonly onHost?: boolean;
 }
 
 interface MatmulOptions {
   readonly inputs: number;
   readonly outputs: number;
   readonly softCap?: number | undefined;
+  /** Whether a tensor `name.scale` belongs to something else. */
+  readonly ignoresScale?: boolean;
+}
+
+/** A `grouped-matmul` over one tensor of the file. */
+export interface GroupedMatmulOptions {
+  readonly inputs: number;
+  /** Rows of each matrix. */
+  readonly rows: number;
+  readonly matrices: number;
+  readonly slots: number;
+  readonly routing?: ValueId;
+  /** Absent: 0, all slots read the same columns. */
+  readonly inputStride?: number;
+  /** Absent: from the first row on. */
+  readonly firstOutput?: number;
+  /** Absent: all rows. */
+  readonly outputs?: number;
+  readonly weighted?: boolean;
+  /** Whether the tensor is a matrix of all rows instead of a stack. */
+  readonly flat?: boolean;
 }
 
 export interface HeadShape {
@@ -40,22 +64,13 @@ export interface HeadShape {
 
 export interface RopeOptions extends HeadShape {
   readonly rotaryWidth: number;
+  readonly firstColumn?: number;
   readonly style: RopeStyle;
   readonly rope: RopeId;
   readonly factors?: WeightId;
 }
 
-export interface AttentionOptions {
-  readonly layer: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly keyWidth: number;
-  readonly valueWidth: number;
-  readonly scale: number;
-  readonly window?: number;
-  readonly softCap?: number;
-  readonly sinks?: WeightId;
-}
+export type AttentionOptions = Omit<UnplacedOperation<"attention">, "kind" | "query">;
 
 export class GraphBuilder {
   readonly #options: GraphBuilderOptions;
@@ -83,6 +98,15 @@ export class GraphBuilder {
     return result;
   }
 
+  /** Columns of a value. */
+  width(id: ValueId): number {
+    return this.#values[id].width;
+  }
+
+  get contextTokens(): number {
+    return this.#options.contextTokens ?? Number.POSITIVE_INFINITY;
+  }
+
   hasTensor(name: string): boolean {
     return this.#options.hasTensor(this.#options.fileName(name));
   }
@@ -99,14 +123,39 @@ export class GraphBuilder {
     return this.hasTensor(name) ? this.vector(name, width) : undefined;
   }
 
-  embed(table: string, width: number, vocabularySize: number, { scale }: EmbedAttributes = {}): ValueId {
+  embed(table: string, width: number, vocabularySize: number, { scale, onHost }: EmbedAttributes = {}): ValueId {
     const weight = this.#weight(table, [width, vocabularySize], "matrix");
-    return this.emit("embedding", { kind: "embed", table: weight, ...(scale === undefined ? {} : { scale }) });
+    return this.emit("embedding", {
+      kind: "embed",
+      table: weight,
+      ...(scale === undefined ? {} : { scale }),
+      ...(onHost === true ? { onHost } : {}),
+    });
   }
 
-  rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.#width(input)): ValueId {
+  rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.width(input)): ValueId {
     const weight = this.vector(`${name}.weight`, groupWidth);
     return this.emit(name, { kind: "rms-norm", input, weight, groupWidth, epsilon });
+  }
+
+  unweightedRmsNorm(input: ValueId, epsilon: number, groupWidth = this.width(input)): ValueId {
+    return this.emit(`${this.#values[input].name}.norm`, { kind: "rms-norm", input, groupWidth, epsilon });
+  }
+
+  layerNorm(input: ValueId, name: string, epsilon: number): ValueId {
+    const weight = this.vector(`${name}.weight`, this.width(input));
+    const bias = this.optionalVector(`${name}.bias`, this.width(input));
+    return this.emit(name, { kind: "layer-norm", input, weight, epsilon, ...(bias === undefined ? {} : { bias }) });
+  }
+
+  /** Multiplies by a number; returns `input` itself for 1. */
+  scale(input: ValueId, factor: number): ValueId {
+    return factor === 1 ? input : this.emit(`${this.#values[input].name}.scaled`, { kind: "scale", input, factor });
+  }
+
+  /** Multiplies by the one-element tensor `name`. */
+  scaleByTensor(input: ValueId, name: string): ValueId {
+    return this.emit(name, { kind: "scale", input, weight: this.vector(name, 1) });
   }
 
   quantizeActivations(input: ValueId): ValueId {
@@ -114,9 +163,9 @@ export class GraphBuilder {
   }
 
   /** A matmul with `name.weight`, and with `name.bias` and `name.scale` if the file has them. */
-  matmul(input: ValueId, name: string, { inputs, outputs, softCap }: MatmulOptions): ValueId {
+  matmul(input: ValueId, name: string, { inputs, outputs, softCap, ignoresScale = false }: MatmulOptions): ValueId {
     const weight = this.#weight(`${name}.weight`, [inputs, outputs], "matrix");
-    const scale = this.optionalVector(`${name}.scale`, 1);
+    const scale = ignoresScale ? undefined : this.optionalVector(`${name}.scale`, 1);
     const bias = this.optionalVector(`${name}.bias`, outputs);
     return this.emit(name, {
       kind: "matmul",
@@ -125,6 +174,29 @@ export class GraphBuilder {
       ...(scale === undefined ? {} : { scale }),
       ...(bias === undefined ? {} : { bias }),
       ...(softCap === undefined ? {} : { softCap }),
+    });
+  }
+
+  /** A matmul with matrices of `name.weight`, and with `name.bias` and `name.scale` if the file has them. */
+  groupedMatmul(input: ValueId, name: string, options: GroupedMatmulOptions): ValueId {
+    const { inputs, rows, matrices, slots, routing, inputStride = 0, firstOutput = 0, weighted = false } = options;
+    const shape = options.flat === true ? [inputs, rows * matrices] : [inputs, rows, matrices];
+    const weight = this.#weight(`${name}.weight`, shape, "matrix");
+    const scale = this.optionalVector(`${name}.scale`, matrices);
+    const bias = this.hasTensor(`${name}.bias`) ? this.#weight(`${name}.bias`, [rows, matrices], "vector") : undefined;
+    return this.emit(name, {
+      kind: "grouped-matmul",
+      input,
+      ...(routing === undefined ? {} : { routing }),
+      weight,
+      ...(scale === undefined ? {} : { scale }),
+      ...(bias === undefined ? {} : { bias }),
+      slots,
+      matrixRows: rows,
+      inputStride,
+      firstOutput,
+      outputs: options.outputs ?? rows,
+      weighted,
     });
   }
 
@@ -147,9 +219,21 @@ export class GraphBuilder {
     return this.emit(`${this.#values[input].name}.rope`, { kind: "rope", input, ...options });
   }
 
-  attention(query: ValueId, key: ValueId, value: ValueId, options: AttentionOptions): ValueId {
-    this.#check({ kind: "kv-write", layer: options.layer, key, value });
-    this.#operations.push({ kind: "kv-write", layer: options.layer, key, value });
+  /** Stores keys and values in a layer of the cache; without `value`, the values are columns of the keys. */
+  kvWrite(layer: number, key: ValueId, value?: ValueId): void {
+    const operation = { kind: "kv-write", layer, key, ...(value === undefined ? {} : { value }) } as const;
+    this.#check(operation);
+    this.#operations.push(operation);
+  }
+
+  /** Stores keys and values, and attends over the layer that has them now. */
+  attention(query: ValueId, key: ValueId, value: ValueId | undefined, options: AttentionOptions): ValueId {
+    this.kvWrite(options.layer, key, value);
+    return this.attend(query, options);
+  }
+
+  /** Attends over a layer of the cache without storing keys and values. */
+  attend(query: ValueId, options: AttentionOptions): ValueId {
     return this.emit("attention", { kind: "attention", query, ...options });
   }
 
@@ -210,10 +294,6 @@ export class GraphBuilder {
       value: (id) => ({ rows: this.#values[id].rows, width: this.#values[id].width }),
       weight: (id) => this.#weights[id].shape,
     });
-  }
-
-  #width(id: ValueId): number {
-    return this.#values[id].width;
   }
 }
 

@@ -15,13 +15,17 @@ import {
   type RopeOperation,
   type GluOperation,
   type ValueId,
+  type WeightId,
 } from "./operation.js";
 import type { Program } from "./program.js";
+
+/** A norm that groups may take along: it has a weight. */
+export type WeightedRmsNorm = RmsNormOperation & { readonly weight: WeightId };
 
 /** Matmuls of one input, with the norm before them if no other operation reads its result. */
 export interface MatmulsGroup {
   readonly form: "matmuls";
-  readonly norm: RmsNormOperation | undefined;
+  readonly norm: WeightedRmsNorm | undefined;
   readonly matmuls: readonly MatmulOperation[];
   readonly parts: readonly Operation[];
 }
@@ -29,7 +33,7 @@ export interface MatmulsGroup {
 /** activation(gate) × up of one input, with the norm before them if no other operation reads its result. */
 export interface GatedMatmulGroup {
   readonly form: "gated-matmul";
-  readonly norm: RmsNormOperation | undefined;
+  readonly norm: WeightedRmsNorm | undefined;
   readonly gate: MatmulOperation;
   readonly up: MatmulOperation;
   readonly activation: GluOperation;
@@ -50,7 +54,7 @@ export interface RopeStoreGroup {
   readonly form: "rope-store";
   readonly query: RopeOperation;
   readonly key: RopeOperation;
-  readonly store: KvWriteOperation;
+  readonly store: KvWriteOperation & { readonly value: ValueId };
   readonly parts: readonly Operation[];
 }
 
@@ -113,13 +117,15 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
 
 function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
   if (query?.kind !== "rope" || key?.kind !== "rope" || store?.kind !== "kv-write") return undefined;
-  const alike = (["headWidth", "rotaryWidth", "style", "rope", "factors"] as const).every(
+  const { value } = store;
+  if (value === undefined || query.firstColumn !== undefined) return undefined;
+  const alike = (["headWidth", "rotaryWidth", "firstColumn", "style", "rope", "factors"] as const).every(
     (field) => query[field] === key[field],
   );
-  const apart = [key.input, store.value].every((id) => uses.rootOf(id) !== query.out);
+  const apart = [key.input, value].every((id) => uses.rootOf(id) !== query.out);
   if (!alike || !apart || store.key !== key.out) return undefined;
   if (!uses.isOnlyReadBy(key.out, [store])) return undefined;
-  return { form: "rope-store", query, key, store, parts: [query, key, store] };
+  return { form: "rope-store", query, key, store: { ...store, value }, parts: [query, key, store] };
 }
 
 function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
@@ -136,7 +142,7 @@ function matchMatmuls(
   uses: ValueUses,
 ): MatmulsGroup | GatedMatmulGroup | undefined {
   const [first] = operations;
-  const norm = first.kind === "rms-norm" && first.groupWidth === program.values[first.input].width ? first : undefined;
+  const norm = fusableNorm(first, program);
   const start = norm === undefined ? 0 : 1;
   const matmuls: MatmulOperation[] = [];
   for (const operation of operations.slice(start)) {
@@ -150,8 +156,15 @@ function matchMatmuls(
   return matchGated(norm, matmuls, activation, parts, uses) ?? { form: "matmuls", norm, matmuls, parts };
 }
 
+/** The norm of whole rows, if the operation is one. */
+function fusableNorm(operation: Operation, { values }: Program): WeightedRmsNorm | undefined {
+  if (operation.kind !== "rms-norm" || operation.groupWidth !== values[operation.input].width) return undefined;
+  const { weight } = operation;
+  return weight === undefined ? undefined : { ...operation, weight };
+}
+
 function matchGated(
-  norm: RmsNormOperation | undefined,
+  norm: WeightedRmsNorm | undefined,
   matmuls: readonly MatmulOperation[],
   activation: Operation | undefined,
   parts: readonly Operation[],

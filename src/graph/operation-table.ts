@@ -20,16 +20,30 @@ export interface OperationEntry<Kind extends OperationKind> {
 /** One entry for each operation. */
 export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind> } = {
   embed: {
-    fields: { table: "weight", scale: "attribute", out: "output" },
+    fields: { table: "weight", scale: "attribute", onHost: "attribute", out: "output" },
     result: ({ table }, { weight }) => ({ rows: "tokens", width: weight(table)[0] }),
   },
   "rms-norm": {
     fields: { input: "input", weight: "weight", groupWidth: "attribute", epsilon: "attribute", out: "output" },
     result: ({ input, weight, groupWidth }, shapes) => {
       demand(shapes.value(input).width % groupWidth === 0, "rms-norm: the groups do not divide a row");
-      demand(shapes.weight(weight)[0] === groupWidth, "rms-norm: the weight is not as wide as a group");
+      demand(
+        weight === undefined || shapes.weight(weight)[0] === groupWidth,
+        "rms-norm: the weight is not as wide as a group",
+      );
       return shapes.value(input);
     },
+  },
+  "layer-norm": {
+    fields: { input: "input", weight: "weight", bias: "weight", epsilon: "attribute", out: "output" },
+    result: ({ input, weight }, shapes) => {
+      demand(shapes.weight(weight)[0] === shapes.value(input).width, "layer-norm: the weight is not as wide as a row");
+      return shapes.value(input);
+    },
+  },
+  scale: {
+    fields: { input: "input", factor: "attribute", weight: "weight", out: "output" },
+    result: ({ input }, { value }) => value(input),
   },
   "quantize-activations": {
     fields: { input: "input", out: "output" },
@@ -46,10 +60,71 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
     },
     result: ({ input, weight, bias }, shapes) => {
       const { rows, width } = shapes.value(input);
-      const [inputs, outputs] = shapes.weight(weight);
+      const [inputs, outputs = 1] = shapes.weight(weight);
       demand(width === inputs, `matmul: rows of ${width} meet a weight for ${inputs}`);
       demand(bias === undefined || shapes.weight(bias)[0] === outputs, "matmul: the bias is not as wide as the result");
       return { rows, width: outputs };
+    },
+  },
+  "route-experts": {
+    fields: {
+      input: "input",
+      bias: "weight",
+      used: "attribute",
+      gating: "attribute",
+      groups: "attribute",
+      groupsUsed: "attribute",
+      renormalize: "attribute",
+      scale: "attribute",
+      out: "output",
+    },
+    result: ({ input, used, groups = 1, groupsUsed = groups }, { value }) => {
+      const { rows, width: experts } = value(input);
+      demand(used >= 1 && used <= experts, `route-experts: ${used} of ${experts} experts`);
+      demand(experts % groups === 0, `route-experts: ${groups} groups of ${experts} experts`);
+      demand(
+        groupsUsed >= 1 && groupsUsed <= groups && used <= groupsUsed * (experts / groups),
+        `route-experts: ${used} experts of ${groupsUsed} groups`,
+      );
+      return { rows, width: 2 * used };
+    },
+  },
+  "grouped-matmul": {
+    fields: {
+      input: "input",
+      routing: "input",
+      weight: "weight",
+      scale: "weight",
+      bias: "weight",
+      slots: "attribute",
+      matrixRows: "attribute",
+      inputStride: "attribute",
+      firstOutput: "attribute",
+      outputs: "attribute",
+      weighted: "attribute",
+      out: "output",
+    },
+    result: ({ input, routing, weight, slots, matrixRows, inputStride, firstOutput, outputs }, shapes) => {
+      const { rows, width } = shapes.value(input);
+      const [inputs, ...counts] = shapes.weight(weight);
+      const matrices = counts.reduce((product, count) => product * count, 1) / matrixRows;
+      const wanted = inputStride === 0 ? inputs : slots * inputStride;
+      demand(
+        width === wanted && (inputStride === 0 || inputs <= inputStride),
+        "grouped-matmul: the slots do not fill a row",
+      );
+      demand(firstOutput + outputs <= matrixRows, "grouped-matmul: outputs beyond a matrix");
+      if (routing === undefined) demand(slots === matrices, `grouped-matmul: ${slots} slots, ${matrices} matrices`);
+      else demand(shapes.value(routing).width === 2 * slots, "grouped-matmul: the routing has other slots");
+      return { rows, width: slots * outputs };
+    },
+  },
+  "sum-slots": {
+    fields: { input: "input", slots: "attribute", out: "output" },
+    result: ({ input, slots }, { value }) => {
+      const { rows, width } = value(input);
+      demand(width % slots === 0, "sum-slots: the slots do not divide a row");
+      return { rows, width: width / slots };
     },
   },
   rope: {
@@ -58,21 +133,47 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
       heads: "attribute",
       headWidth: "attribute",
       rotaryWidth: "attribute",
+      firstColumn: "attribute",
       style: "attribute",
       rope: "rope",
       factors: "weight",
       out: "output",
     },
-    result: ({ input, heads, headWidth, rotaryWidth }, { value }) => {
+    result: ({ input, heads, headWidth, rotaryWidth, firstColumn = 0 }, { value }) => {
       demand(value(input).width === heads * headWidth, "rope: the heads do not fill a row");
-      demand(rotaryWidth <= headWidth && rotaryWidth % 2 === 0, "rope: pairs of columns reach beyond a head");
+      demand(
+        firstColumn + rotaryWidth <= headWidth && rotaryWidth % 2 === 0,
+        "rope: pairs of columns reach beyond a head",
+      );
       return value(input);
+    },
+  },
+  "concat-heads": {
+    fields: {
+      left: "input",
+      right: "input",
+      heads: "attribute",
+      leftWidth: "attribute",
+      rightWidth: "attribute",
+      rightStride: "attribute",
+      rightOffset: "attribute",
+      out: "output",
+    },
+    result: ({ left, right, heads, leftWidth, rightWidth, rightStride, rightOffset }, { value }) => {
+      const [{ rows, width }, other] = [value(left), value(right)];
+      const rightColumns = rightStride === 0 ? rightOffset + rightWidth : heads * rightStride;
+      demand(rows === other.rows && width === heads * leftWidth, "concat-heads: the heads do not fill the left rows");
+      demand(
+        other.width === rightColumns && (rightStride === 0 || rightOffset + rightWidth <= rightStride),
+        "concat-heads: the heads do not fill the right rows",
+      );
+      return { rows, width: heads * (leftWidth + rightWidth) };
     },
   },
   "kv-write": {
     fields: { layer: "kv-layer", key: "input", value: "input" },
     result: ({ key, value }, shapes) => {
-      const stored = [shapes.value(key), shapes.value(value)];
+      const stored = [key, ...(value === undefined ? [] : [value])].map((id) => shapes.value(id));
       demand(
         stored.every(({ rows }) => rows === "tokens"),
         "kv-write: keys and values are of all tokens",
@@ -90,20 +191,29 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
       valueWidth: "attribute",
       scale: "attribute",
       window: "attribute",
+      chunk: "attribute",
+      temperature: "attribute",
+      temperatureLength: "attribute",
+      temperatureOffset: "attribute",
+      valuesInKeys: "attribute",
       softCap: "attribute",
       sinks: "weight",
       out: "output",
     },
-    result: ({ query, heads, kvHeads, keyWidth, valueWidth, window = 1 }, { value }) => {
+    result: ({ query, heads, kvHeads, keyWidth, valueWidth, window = 1, chunk = 1 }, { value }) => {
       demand(value(query).width === heads * keyWidth, "attention: the query heads do not fill a row");
       demand(heads % kvHeads === 0, `attention: ${heads} query heads cannot share ${kvHeads} KV heads evenly`);
       demand(Number.isInteger(window) && window >= 1, `attention: a window of ${window} positions`);
+      demand(Number.isInteger(chunk) && chunk >= 1, `attention: chunks of ${chunk} positions`);
       return { rows: value(query).rows, width: heads * valueWidth };
     },
   },
   glu: {
     fields: { activation: "attribute", gate: "input", up: "input", out: "output" },
-    result: ({ gate, up }, { value }) => alike("glu", value(gate), value(up)),
+    result: ({ gate, up }, { value }) => {
+      const { rows, width } = value(gate);
+      return width === 1 && rows === value(up).rows ? value(up) : alike("glu", value(gate), value(up));
+    },
   },
   add: {
     fields: { left: "input", right: "input", out: "output" },

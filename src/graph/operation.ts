@@ -4,8 +4,16 @@
 // they have it; a test asks the CPU addon for every kind. CONTRIBUTING.md lists the files of a new one.
 
 import type { Shape } from "../tensor/descriptor.js";
+import type { GroupedMatmulOperation, RouteExpertsOperation, SumSlotsOperation } from "./expert-operations.js";
 import { OPERATIONS, type OperationEntry } from "./operation-table.js";
 import type { RowSymbol } from "./program.js";
+
+export type {
+  ExpertGating,
+  GroupedMatmulOperation,
+  RouteExpertsOperation,
+  SumSlotsOperation,
+} from "./expert-operations.js";
 
 export type ValueId = number;
 export type WeightId = number;
@@ -17,17 +25,39 @@ export interface EmbedOperation {
   readonly table: WeightId;
   /** Absent: 1. */
   readonly scale?: number;
+  /** Whether the table stays in host memory, because it is large and only single rows of it are read. */
+  readonly onHost?: boolean;
   readonly out: ValueId;
 }
 
-/** Divides each group of `groupWidth` columns by its root mean square, then multiplies by `weight`. */
+/** Divides each group of `groupWidth` columns by its root mean square, then multiplies by `weight` if there is one. */
 export interface RmsNormOperation {
   readonly kind: "rms-norm";
   readonly input: ValueId;
-  readonly weight: WeightId;
+  readonly weight?: WeightId;
   /** The whole row for a layer norm, one head for a query or key norm. */
   readonly groupWidth: number;
   readonly epsilon: number;
+  readonly out: ValueId;
+}
+
+/** Subtracts a row's mean, divides by its standard deviation, multiplies by `weight` and adds `bias` if there is one. */
+export interface LayerNormOperation {
+  readonly kind: "layer-norm";
+  readonly input: ValueId;
+  readonly weight: WeightId;
+  readonly bias?: WeightId;
+  readonly epsilon: number;
+  readonly out: ValueId;
+}
+
+/** out = input × factor × weight, where `weight` is a one-element tensor. */
+export interface ScaleOperation {
+  readonly kind: "scale";
+  readonly input: ValueId;
+  /** Absent: 1. */
+  readonly factor?: number;
+  readonly weight?: WeightId;
   readonly out: ValueId;
 }
 
@@ -56,13 +86,15 @@ export interface MatmulOperation {
 /** `adjacent` rotates the pairs (2i, 2i+1), `halves` the pairs (i, i + rotaryWidth/2). */
 export type RopeStyle = "adjacent" | "halves";
 
-/** Rotates the first `rotaryWidth` columns of each head by the token's position. */
+/** Rotates `rotaryWidth` columns of each head, from `firstColumn` on, by the token's position. */
 export interface RopeOperation {
   readonly kind: "rope";
   readonly input: ValueId;
   readonly heads: number;
   readonly headWidth: number;
   readonly rotaryWidth: number;
+  /** Absent: 0. */
+  readonly firstColumn?: number;
   readonly style: RopeStyle;
   readonly rope: RopeId;
   /** Per-pair divisors of the frequencies, if the file has them (Llama 3). */
@@ -75,7 +107,23 @@ export interface KvWriteOperation {
   readonly kind: "kv-write";
   readonly layer: number;
   readonly key: ValueId;
-  readonly value: ValueId;
+  /** Absent if the values are columns of the keys. */
+  readonly value?: ValueId;
+}
+
+/** For each head, columns of `left` followed by columns of `right`. */
+export interface ConcatHeadsOperation {
+  readonly kind: "concat-heads";
+  readonly left: ValueId;
+  readonly right: ValueId;
+  readonly heads: number;
+  readonly leftWidth: number;
+  readonly rightWidth: number;
+  /** Columns from one head of `right` to the next; 0: all heads get the same columns. */
+  readonly rightStride: number;
+  /** The first column of each head of `right`. */
+  readonly rightOffset: number;
+  readonly out: ValueId;
 }
 
 /** Causal attention of each token over the cached positions of its own sequence, its own position included. */
@@ -90,6 +138,14 @@ export interface AttentionOperation {
   readonly scale: number;
   /** Sliding window: a token sees the last `window` positions, its own included. Absent: all positions. */
   readonly window?: number;
+  /** Chunked attention: a token sees the positions from the last multiple of `chunk` on. Absent: all positions. */
+  readonly chunk?: number;
+  /** Attention temperature: scores × (1 + temperature × ln(1 + ⌊(position + offset) ÷ length⌋)). Absent: none. */
+  readonly temperature?: number;
+  readonly temperatureLength?: number;
+  readonly temperatureOffset?: number;
+  /** Latent attention: the values are the first `valueWidth` columns of the keys. */
+  readonly valuesInKeys?: boolean;
   /** Every scaled score x becomes softCap × tanh(x / softCap) before the softmax. */
   readonly softCap?: number;
   /** Attention sinks: one f32 logit per head that joins the softmax without a value. */
@@ -97,10 +153,13 @@ export interface AttentionOperation {
   readonly out: ValueId;
 }
 
-/** `gelu` is the tanh approximation: ½x(1 + tanh(√(2/π)(x + 0.044715x³))). */
-export type Activation = "silu" | "gelu";
+/**
+ * `gelu` is the tanh approximation: ½x(1 + tanh(√(2/π)(x + 0.044715x³))). `swiglu-oai` is that of gpt-oss, which clamps gate
+ * and up: g·σ(1.702g)·(u + 1) with g = min(gate, 7) and u = clamp(up, −7, 7).
+ */
+export type Activation = "silu" | "gelu" | "sigmoid" | "swiglu-oai";
 
-/** Gated linear unit: out = activation(gate) × up. */
+/** Gated linear unit: out = activation(gate) × up. A gate of one column applies to the whole row. */
 export interface GluOperation {
   readonly kind: "glu";
   readonly activation: Activation;
@@ -128,9 +187,15 @@ export interface SelectRowsOperation {
 export type Operation =
   | EmbedOperation
   | RmsNormOperation
+  | LayerNormOperation
+  | ScaleOperation
   | QuantizeActivationsOperation
   | MatmulOperation
+  | RouteExpertsOperation
+  | GroupedMatmulOperation
+  | SumSlotsOperation
   | RopeOperation
+  | ConcatHeadsOperation
   | KvWriteOperation
   | AttentionOperation
   | GluOperation
@@ -172,7 +237,7 @@ export function resultShape(operation: UnplacedOperation, shapes: OperandShapes)
 export interface OperationField {
   readonly name: string;
   readonly role: FieldRole;
-  readonly value: string | number;
+  readonly value: string | number | boolean;
 }
 
 /** The fields that an operation has, in the order of the table; optional ones that are absent are left out. */
@@ -180,7 +245,9 @@ export function fieldsOf(operation: Operation): readonly OperationField[] {
   const held: Readonly<Record<string, unknown>> = { ...operation };
   return Object.entries(OPERATIONS[operation.kind].fields).flatMap(([name, role]: [string, FieldRole]) => {
     const value = held[name];
-    return typeof value === "string" || typeof value === "number" ? [{ name, role, value }] : [];
+    return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+      ? [{ name, role, value }]
+      : [];
   });
 }
 

@@ -47,6 +47,7 @@ export interface Segment {
 export interface KvLayerShape {
   readonly kvHeads: number;
   readonly keyWidth: number;
+  /** 0 if the values are columns of the keys. */
   readonly valueWidth: number;
 }
 

@@ -34,7 +34,8 @@ const folder = new TemporaryFolder();
 const seen: { name: string; largest: number }[] = [];
 
 /** GELU as llama.cpp computes it, so that only the weights' meaning is compared; other families have none. */
-const ACTIVATIONS_OF_PEER = { gelu: tableGelu(ACTIVATIONS.gelu) };
+const gelu = tableGelu((x) => ACTIVATIONS.gelu(x, 1));
+const ACTIVATIONS_OF_PEER = { gelu: (gate: number, up: number) => gelu(gate) * up };
 
 async function ourLogits(path: string, tokens: Int32Array): Promise<Float32Array> {
   const backend = new ReferenceBackend({ activations: ACTIVATIONS_OF_PEER });

@@ -17,7 +17,13 @@ function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, pos
 }
 
 /** Stores keys and values of a step in the cache. */
-export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: Matrix, value: Matrix): void {
+export function writeKv(
+  step: StepInput,
+  cache: KvStorage,
+  layer: number,
+  key: Matrix,
+  value: Matrix | undefined,
+): void {
   const { blockTokens } = cache;
   const store = (source: Matrix, row: number, target: Float32Array, slot: number): void => {
     const from = source.offset + row * source.stride;
@@ -27,7 +33,7 @@ export function writeKv(step: StepInput, cache: KvStorage, layer: number, key: M
   forEachRow(step, (row, table, position) => {
     const slot = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);
     store(key, row, cache.layers[layer].keys, slot);
-    store(value, row, cache.layers[layer].values, slot);
+    if (value !== undefined) store(value, row, cache.layers[layer].values, slot);
   });
 }
 
@@ -45,19 +51,23 @@ export function attention(
   query: Matrix,
   out: Matrix,
 ): void {
-  const { heads, kvHeads, scale, layer, softCap, window = Number.POSITIVE_INFINITY } = operation;
+  const { heads, kvHeads, layer, softCap, valuesInKeys = false } = operation;
   // Small integers to the compiler: see matrix.ts.
   const keyWidth = operation.keyWidth | 0;
   const valueWidth = operation.valueWidth | 0;
   const { blockTokens } = cache;
-  const { keys, values, keyRow, valueRow } = cache.layers[layer];
+  const { keys, keyRow, ...stored } = cache.layers[layer];
+  const values = valuesInKeys ? keys : stored.values;
+  const valueRow = valuesInKeys ? keyRow : stored.valueRow;
+  const valueStep = valuesInKeys ? keyWidth : valueWidth;
   const longest = step.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
   const weights = new Float64Array(longest);
   const slots = new Int32Array(longest);
   const sums = new Float64Array(valueWidth);
 
   forEachRow(step, (row, table, position) => {
-    const first = Math.max(0, position + 1 - window) | 0;
+    const first = firstVisible(operation, position) | 0;
+    const scale = operation.scale * temperatureAt(operation, position);
     for (let past = first; past <= position; past++) {
       slots[past] = table[Math.floor(past / blockTokens)] * blockTokens + (past % blockTokens);
     }
@@ -75,12 +85,26 @@ export function attention(
       for (let past = first; past <= position; past++) {
         const weight = Math.exp(weights[past] - highest);
         total += weight;
-        addScaled(sums, weight, values, slots[past] * valueRow + kvHead * valueWidth);
+        addScaled(sums, weight, values, slots[past] * valueRow + kvHead * valueStep);
       }
       const outStart = out.offset + row * out.stride + head * valueWidth;
       for (let k = 0; k < valueWidth; k++) out.data[outStart + k] = sums[k] / total;
     }
   });
+}
+
+/** The first position that a token sees. */
+function firstVisible({ window, chunk }: AttentionOperation, position: number): number {
+  const first = window === undefined ? 0 : position + 1 - window;
+  return Math.max(0, first, chunk === undefined ? 0 : position - (position % chunk));
+}
+
+function temperatureAt(
+  { temperature, temperatureLength = 1, temperatureOffset = 0 }: AttentionOperation,
+  position: number,
+): number {
+  if (temperature === undefined) return 1;
+  return 1 + temperature * Math.log(1 + Math.floor((position + temperatureOffset) / temperatureLength));
 }
 
 /** Four partial sums, so that additions do not depend on each other. */
@@ -107,7 +131,7 @@ function addScaled(sums: Float64Array, weight: number, values: Float32Array, sta
 /** The kernels that use the KV cache. */
 export const ATTENTION_KERNELS = {
   "kv-write": ({ layer, key, value: stored }, { step, cache, value }) =>
-    writeKv(step, cache, layer, value(key), value(stored)),
+    writeKv(step, cache, layer, value(key), stored === undefined ? undefined : value(stored)),
   attention: (operation, { step, cache, optional, value }) =>
     attention(
       operation,

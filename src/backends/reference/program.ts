@@ -16,6 +16,7 @@ import { BackendError } from "../../errors.js";
 import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../contract.js";
 import type { ActivationTable } from "./activations.js";
 import { ATTENTION_KERNELS } from "./attention.js";
+import { EXPERT_KERNELS } from "./experts.js";
 import type { Kernel, KernelTable, StepContext } from "./kernel.js";
 import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
 import { MATMUL_KERNELS } from "./matmul.js";
@@ -24,7 +25,12 @@ import { readHidden, readScored } from "./outputs.js";
 import { ROW_KERNELS } from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
-const KERNELS: KernelTable<OperationKind> = { ...ROW_KERNELS, ...MATMUL_KERNELS, ...ATTENTION_KERNELS };
+const KERNELS: KernelTable<OperationKind> = {
+  ...ROW_KERNELS,
+  ...MATMUL_KERNELS,
+  ...EXPERT_KERNELS,
+  ...ATTENTION_KERNELS,
+};
 
 /** A segment of the program, with the weights that must be resident before it runs. */
 interface Layer {

@@ -1,6 +1,6 @@
 // The operations on individual rows: a function over matrices for each, and its entry in the table.
 
-import type { EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type { ConcatHeadsOperation, EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
 import { ropeAngles } from "../../graph/rope-angles.js";
 import type { SomeKernels } from "./kernel.js";
@@ -31,7 +31,7 @@ function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
 export function rmsNorm(
   { groupWidth, epsilon }: RmsNormOperation,
   input: Matrix,
-  weight: Float32Array,
+  weight: Float32Array | undefined,
   out: Matrix,
 ): void {
   for (let row = 0; row < input.rows; row++) {
@@ -41,8 +41,27 @@ export function rmsNorm(
       let squares = 0;
       for (let k = 0; k < groupWidth; k++) squares += input.data[from + k] ** 2;
       const inverse = 1 / Math.sqrt(squares / groupWidth + epsilon);
-      for (let k = 0; k < groupWidth; k++) out.data[to + k] = input.data[from + k] * inverse * weight[k];
+      for (let k = 0; k < groupWidth; k++) out.data[to + k] = input.data[from + k] * inverse * (weight?.[k] ?? 1);
     }
+  }
+}
+
+/** Normalizes each row by its mean and standard deviation. */
+export function layerNorm(
+  epsilon: number,
+  input: Matrix,
+  weight: Float32Array,
+  bias: Float32Array | undefined,
+  out: Matrix,
+): void {
+  const { width } = input;
+  for (let row = 0; row < input.rows; row++) {
+    const values = input.data.subarray(input.offset + row * input.stride, input.offset + row * input.stride + width);
+    const mean = values.reduce((sum, value) => sum + value, 0) / width;
+    const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / width;
+    const inverse = 1 / Math.sqrt(variance + epsilon);
+    const to = out.offset + row * out.stride;
+    for (let k = 0; k < width; k++) out.data[to + k] = (values[k] - mean) * inverse * weight[k] + (bias?.[k] ?? 0);
   }
 }
 
@@ -75,7 +94,7 @@ function roundHalfToEven(value: number): number {
 
 /** Rotates pairs of columns of each head by the angles of the row's position. */
 export function rope(
-  { heads, headWidth, rotaryWidth, style }: RopeOperation,
+  { heads, headWidth, rotaryWidth, firstColumn = 0, style }: RopeOperation,
   table: RopeTable,
   factors: Float32Array | undefined,
   positions: Int32Array,
@@ -90,25 +109,44 @@ export function rope(
   for (let row = 0; row < input.rows; row++) {
     ropeAngles(table, factors, positions[row], cosines, sines);
     for (let head = 0; head < heads; head++) {
-      const from = input.offset + row * input.stride + head * headWidth;
-      const to = out.offset + row * out.stride + head * headWidth;
+      const headFrom = input.offset + row * input.stride + head * headWidth;
+      const headTo = out.offset + row * out.stride + head * headWidth;
+      out.data.set(input.data.subarray(headFrom, headFrom + headWidth), headTo);
+      const [from, to] = [headFrom + firstColumn, headTo + firstColumn];
       for (let pair = 0; pair < pairs; pair++) {
         const left = input.data[from + pair * step];
         const right = input.data[from + pair * step + partner];
         out.data[to + pair * step] = left * cosines[pair] - right * sines[pair];
         out.data[to + pair * step + partner] = left * sines[pair] + right * cosines[pair];
       }
-      for (let k = rotaryWidth; k < headWidth; k++) out.data[to + k] = input.data[from + k];
     }
   }
 }
 
-/** Computes activation(gate) × up. */
-export function glu(activate: (x: number) => number, gate: Matrix, up: Matrix, out: Matrix): void {
-  forEachElement(
-    out,
-    (row, k) => activate(gate.data[gate.offset + row * gate.stride + k]) * up.data[up.offset + row * up.stride + k],
+/** Computes activation(gate) × up; a gate of one column is that of the whole row. */
+export function glu(activate: (gate: number, up: number) => number, gate: Matrix, up: Matrix, out: Matrix): void {
+  const gateStep = gate.width === 1 ? 0 : 1;
+  forEachElement(out, (row, k) =>
+    activate(gate.data[gate.offset + row * gate.stride + k * gateStep], up.data[up.offset + row * up.stride + k]),
   );
+}
+
+/** For each head, columns of `left` followed by columns of `right`. */
+export function concatHeads(
+  { heads, leftWidth, rightWidth, rightStride, rightOffset }: ConcatHeadsOperation,
+  left: Matrix,
+  right: Matrix,
+  out: Matrix,
+): void {
+  for (let row = 0; row < out.rows; row++) {
+    for (let head = 0; head < heads; head++) {
+      const to = out.offset + row * out.stride + head * (leftWidth + rightWidth);
+      const fromLeft = left.offset + row * left.stride + head * leftWidth;
+      const fromRight = right.offset + row * right.stride + head * rightStride + rightOffset;
+      out.data.set(left.data.subarray(fromLeft, fromLeft + leftWidth), to);
+      out.data.set(right.data.subarray(fromRight, fromRight + rightWidth), to + leftWidth);
+    }
+  }
 }
 
 /** Adds two matrices. */
@@ -130,8 +168,17 @@ function forEachElement(out: Matrix, compute: (row: number, column: number) => n
 export const ROW_KERNELS = {
   embed: (operation, { step, weight, value }) =>
     embed(operation, step.tokens, weight(operation.table).values, value(operation.out)),
-  "rms-norm": (operation, { weight, value }) =>
-    rmsNorm(operation, value(operation.input), weight(operation.weight).values, value(operation.out)),
+  "rms-norm": (operation, { optional, value }) =>
+    rmsNorm(operation, value(operation.input), optional(operation.weight), value(operation.out)),
+  "layer-norm": ({ input, weight: id, bias, epsilon, out }, { weight, optional, value }) =>
+    layerNorm(epsilon, value(input), weight(id).values, optional(bias), value(out)),
+  scale: ({ input, factor = 1, weight, out }, { optional, value }) => {
+    const source = value(input);
+    const by = factor * (optional(weight)?.[0] ?? 1);
+    forEachElement(value(out), (row, k) => source.data[source.offset + row * source.stride + k] * by);
+  },
+  "concat-heads": (operation, { value }) =>
+    concatHeads(operation, value(operation.left), value(operation.right), value(operation.out)),
   "quantize-activations": ({ input, out }, { value }) => quantizeActivations(value(input), value(out)),
   rope: (operation, { program, step, optional, value }) =>
     rope(

@@ -5,7 +5,7 @@ import type { Activation, AttentionOperation } from "../../../graph/operation.js
 import type { Defines } from "../kernels/kernel-source.js";
 
 /** ACTIVATION of kernels/device/activation.h. */
-const ACTIVATIONS: Readonly<Record<Activation, number>> = { silu: 0, gelu: 1 };
+const ACTIVATIONS: Readonly<Record<Activation, number>> = { silu: 0, gelu: 1, sigmoid: 2, "swiglu-oai": 3 };
 
 /** What a gated linear unit is compiled with. */
 export function activationDefines(activation: Activation): Defines {

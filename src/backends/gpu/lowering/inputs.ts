@@ -1,7 +1,7 @@
 // The inputs of matmuls in the form that each method takes: quantized to 8 bits, as f16, or as f32 rows.
 // A norm before the matmuls is part of the same launch.
 
-import type { RmsNormOperation } from "../../../graph/operation.js";
+import type { WeightedRmsNorm } from "../../../graph/fusion.js";
 import type { Grid, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { MatmulMethod } from "./matmul-selection.js";
 import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
@@ -68,7 +68,7 @@ export interface PreparedInput {
 export function prepareInput(
   context: LoweringContext,
   source: ValuePlace,
-  norm: RmsNormOperation | undefined,
+  norm: WeightedRmsNorm | undefined,
   form: InputForm,
 ): PreparedInput {
   if (form === "floats" && norm === undefined)
@@ -102,7 +102,7 @@ function canNormThere({ options }: LoweringContext, { place, stride, width }: Va
 function preparation(
   context: LoweringContext,
   source: ValuePlace,
-  norm: RmsNormOperation | undefined,
+  norm: WeightedRmsNorm | undefined,
   input: MatmulInput,
 ): LaunchSpec {
   const { width, rows } = source;

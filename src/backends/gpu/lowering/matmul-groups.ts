@@ -1,8 +1,8 @@
 // Groups of matmuls as launches: their inputs made once for each form that is wanted, matrices of one input together,
 // gate and up as one where they can be, and a result handed on in the form that its only reader wants.
 
-import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup } from "../../../graph/fusion.js";
-import type { MatmulOperation, RmsNormOperation } from "../../../graph/operation.js";
+import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup, WeightedRmsNorm } from "../../../graph/fusion.js";
+import type { MatmulOperation } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
@@ -124,7 +124,7 @@ export class MatmulLowering {
   }
 
   #matmuls(
-    norm: RmsNormOperation | undefined,
+    norm: WeightedRmsNorm | undefined,
     matmuls: readonly { readonly operation: MatmulOperation; readonly matmul: Matmul }[],
     handed: MatmulInput | undefined,
   ): readonly StepItem[] {
@@ -154,7 +154,7 @@ export class MatmulLowering {
   }
 
   #input(
-    norm: RmsNormOperation | undefined,
+    norm: WeightedRmsNorm | undefined,
     { input }: MatmulOperation,
     method: MatmulMethod,
     handed: MatmulInput | undefined,

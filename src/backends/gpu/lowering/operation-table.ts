@@ -14,11 +14,22 @@ import { ROPE_LOWERINGS } from "./rope.js";
 import { ROW_LOWERINGS } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
+const REFUSED = {
+  supports: ({ kind }: Operation) => ({ reason: `${kind} has no GPU kernel yet` }),
+  lower: () => [],
+};
+
 const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROW_LOWERINGS,
   ...ROPE_LOWERINGS,
   ...MATMUL_LOWERINGS,
   ...ATTENTION_LOWERINGS,
+  "layer-norm": REFUSED,
+  scale: REFUSED,
+  "route-experts": REFUSED,
+  "grouped-matmul": REFUSED,
+  "sum-slots": REFUSED,
+  "concat-heads": REFUSED,
 };
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {

@@ -97,7 +97,7 @@ export function lowerRotateStore(
 }
 
 function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
-  const [keys, values] = [context.matrix(key), context.matrix(value)];
+  const [keys, values] = [context.matrix(key), context.matrix(value ?? key)];
   const { kvHeads } = context.options.fused.program.kv;
   return {
     label: "store",

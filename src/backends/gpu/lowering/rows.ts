@@ -77,7 +77,7 @@ function lowerNorm(context: LoweringContext, operation: RmsNormOperation): Launc
     out_stride: out.stride,
     epsilon,
   };
-  const type = context.typeOf(weight);
+  const type = weight === undefined ? 0 : context.typeOf(weight);
   if (groupWidth === input.width) {
     return {
       label: "norm",
@@ -194,8 +194,12 @@ function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): 
 export const ROW_LOWERINGS = {
   embed: { lower: (context, operation) => [lowerEmbed(context, operation)] },
   "rms-norm": {
-    supports: (_, [weight]) =>
-      isPlain(weight) ? true : { reason: `a norm weight of ${weight.layout.name} is not read element by element` },
+    supports: (operation, [weight]) =>
+      operation.weight === undefined
+        ? { reason: "norms without a weight are not supported here yet" }
+        : isPlain(weight)
+          ? true
+          : { reason: `a norm weight of ${weight.layout.name} is not read element by element` },
     lower: (context, operation) => [lowerNorm(context, operation)],
   },
   "quantize-activations": { lower: (context, operation) => [lowerQuantize(context, operation)] },

@@ -1,9 +1,9 @@
 // GLM-4 (0414 and later): norms before and after each block, gate and up in one matmul, half of each head rotated. Its
 // multimodal siblings (GLM-4.1V, GLM-OCR) have rope sections, and their converter stores heads in halves.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "../descriptor.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "adjacent",

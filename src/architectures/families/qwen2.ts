@@ -1,9 +1,9 @@
 // Qwen 1.5, 2 and 2.5: the LLaMA layer with biases on queries, keys and values, and rotation of the two halves of a
 // head.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "../descriptor.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",

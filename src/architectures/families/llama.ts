@@ -1,9 +1,9 @@
 // LLaMA 1 to 3.x and everything saved in its shape (Mistral, TinyLlama, SmolLM, Yi …). The converter stores query and
 // key rows in pairs, hence the adjacent rotation; Llama 3.1 and later have frequency divisors in `rope_freqs.weight`.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "../descriptor.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "adjacent",

@@ -1,12 +1,12 @@
 // Gemma 2: norms before and after each block, GeGLU, scaled embeddings, soft-caps on attention and logits, and a
 // sliding window on every other layer. The converter has already added 1 to the norm weights.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
-import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
-import type { AttentionSpec } from "./layer.js";
-import { windowLayers } from "./sliding-window.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
+import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
+import type { AttentionSpec } from "../layer.js";
+import { windowLayers } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",

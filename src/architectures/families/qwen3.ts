@@ -1,8 +1,8 @@
 // Qwen 3: no biases, but each head's query and key are normalized before the rotation.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits } from "./descriptor.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits } from "../descriptor.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",

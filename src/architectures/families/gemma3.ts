@@ -1,12 +1,12 @@
 // Gemma 3: Gemma 2's layer without soft-caps, with norms of each head's query and key, five window layers per full one,
 // and a separate rope base for window layers, which are not scaled for longer contexts.
 
-import { buildDecoder } from "./decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
-import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
-import { readDecoderParameters } from "./hyper-parameters.js";
-import type { AttentionSpec, RopeSpec } from "./layer.js";
-import { windowLayers } from "./sliding-window.js";
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
+import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
+import { readDecoderParameters } from "../hyper-parameters.js";
+import type { AttentionSpec, RopeSpec } from "../layer.js";
+import { windowLayers } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { GgufMetadata } from "../gguf/metadata.js";
-import type { HyperParameters } from "./descriptor.js";
+import { GgufMetadata } from "../../gguf/metadata.js";
+import type { HyperParameters } from "../descriptor.js";
 import { gemma2 } from "./gemma2.js";
 import { gemma3 } from "./gemma3.js";
 
