@@ -105,7 +105,7 @@ const OTHER_ARCHITECTURES =
 export const ARCHITECTURE_NAMES = new Set([...describedArchitectures(), ...OTHER_ARCHITECTURES]);
 
 function describedArchitectures() {
-  const folder = new URL("../src/architectures/", import.meta.url);
+  const folder = new URL("../src/architectures/families/", import.meta.url);
   return readdirSync(folder)
     .filter((file) => file.endsWith(".ts"))
     .flatMap((file) =>

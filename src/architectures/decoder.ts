@@ -1,191 +1,119 @@
 // The decoder graph that families share, written once over their list of layers. A family that does not fit writes its
-// own `buildGraph` with the same operations.
+// own `buildGraph` with the same parts.
 
-import { ModelError } from "../errors.js";
 import type { GraphBuilder } from "../graph/builder.js";
-import type { RopeId, ValueId } from "../graph/operation.js";
-import { type KvLayerShape, kvShapeOf, type Program } from "../graph/program.js";
+import type { ValueId } from "../graph/operation.js";
+import { kvShapeOf, type Program } from "../graph/program.js";
+import { writeAttention } from "./attention-layer.js";
+import { DecoderContext } from "./decoder-context.js";
 import type { HyperParameters } from "./descriptor.js";
-import type { AttentionSpec, FeedForwardSpec, LayerNorms, LayerSpec, RopeSpec } from "./layer.js";
-import { ropeTable } from "./rope.js";
+import { writeFeedForward } from "./feed-forward.js";
+import { writeLatentAttention } from "./latent-attention-layer.js";
+import type { LayerNorms, LayerSpec } from "./layer.js";
 
-/** Writes the graph of a decoder-only transformer over its layer specifications. */
-export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters): Program {
-  return new Decoder(graph, parameters).program();
-}
-
-/** A layer's position in the model. */
-interface LayerContext {
-  /** Prefix of the layer's tensors. */
-  readonly block: string;
+/** A layer, and its position in the model. */
+export interface PlacedLayer {
+  readonly spec: LayerSpec;
+  readonly index: number;
   readonly isLast: boolean;
 }
 
-class Decoder {
-  readonly #graph: GraphBuilder;
-  readonly #parameters: HyperParameters;
-  readonly #ropes = new Map<RopeSpec, RopeId>();
-  /** KV shapes of the layers with attention; the index is the layer in the cache. */
-  readonly #kvLayers: KvLayerShape[] = [];
+/** Writes a layer over the hidden states of all tokens. */
+type LayerWriter = (context: DecoderContext, layer: PlacedLayer, input: ValueId) => ValueId;
 
-  constructor(graph: GraphBuilder, parameters: HyperParameters) {
-    this.#graph = graph;
-    this.#parameters = parameters;
-  }
-
-  program(): Program {
-    const { embeddingWidth, vocabularySize, embeddingScale: scale, logitSoftCap: softCap, layers } = this.#parameters;
-    const graph = this.#graph;
-    let state = graph.segment("embedding", undefined, () =>
-      graph.embed("token_embd.weight", embeddingWidth, vocabularySize, { scale }),
-    );
-    for (const [index, layer] of layers.entries()) {
-      const context = { block: `blk.${index}`, isLast: index === layers.length - 1 };
-      state = graph.segment(`layer ${index}`, index, () => this.#layer(layer, context, state));
-    }
-    const { hidden, logits } = graph.segment("output", undefined, () => {
-      const normed = this.#norm(state, "output_norm");
-      const scored = graph.selectRows(normed, "scored");
-      return {
-        hidden: normed,
-        logits: graph.matmul(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize, softCap }),
-      };
-    });
-    return graph.finish({ kv: kvShapeOf(this.#kvLayers), vocabularySize, hidden, logits });
-  }
-
-  #layer({ mixer, feedForward, norms }: LayerSpec, context: LayerContext, input: ValueId): ValueId {
-    const graph = this.#graph;
-    const norm = (value: ValueId, place: keyof LayerNorms): ValueId => {
-      const name = norms[place];
-      return name === undefined ? value : this.#norm(value, `${context.block}.${name}`);
-    };
-    let attended = this.#attention(mixer, context.block, norm(input, "beforeMixer"));
-    let residual = input;
-    // From here on rows are independent, so the last layer continues with the output rows alone.
-    if (context.isLast) {
-      attended = graph.selectRows(attended, "outputs");
-      residual = graph.selectRows(residual, "outputs");
-    }
-    const projected = graph.matmul(attended, `${context.block}.attn_output`, {
-      inputs: mixer.heads * mixer.valueWidth,
-      outputs: this.#parameters.embeddingWidth,
-    });
-    const middle = graph.add(residual, norm(projected, "afterMixer"));
-    const fed = this.#feedForward(feedForward, context.block, norm(middle, "beforeFeedForward"));
-    return graph.add(middle, norm(fed, "afterFeedForward"));
-  }
-
-  #attention(spec: AttentionSpec, block: string, normed: ValueId): ValueId {
-    const { heads, kvHeads, keyWidth, valueWidth, scale, window, softCap } = spec;
-    const split = this.#queryKeyValue(spec, block, normed);
-    const normHeads = (value: ValueId, name: string): ValueId =>
-      spec.queryKeyNorm ? this.#norm(value, `${block}.${name}`, keyWidth) : value;
-    // Both norms first, so that both rotations and the write to the cache are neighbours and can be fused.
-    const normedQuery = normHeads(split.query, "attn_q_norm");
-    const normedKey = normHeads(split.key, "attn_k_norm");
-    const query = this.#rotate(normedQuery, heads, spec);
-    const key = this.#rotate(normedKey, kvHeads, spec);
-    return this.#graph.attention(query, key, split.value, {
-      layer: this.#kvLayers.push({ kvHeads, keyWidth, valueWidth }) - 1,
-      heads,
-      kvHeads,
-      keyWidth,
-      valueWidth,
-      scale,
-      ...(window === undefined ? {} : { window }),
-      ...(softCap === undefined ? {} : { softCap }),
-      ...(spec.sinks ? { sinks: this.#graph.vector(`${block}.attn_sinks.weight`, heads) } : {}),
-    });
-  }
-
-  #rotate(value: ValueId, heads: number, { rope, keyWidth: headWidth }: AttentionSpec): ValueId {
-    if (rope === undefined) return value;
-    const { style, rotaryWidth } = rope;
-    const factors = rope.factors === undefined ? undefined : this.#graph.optionalVector(rope.factors, rotaryWidth / 2);
-    return this.#graph.rope(value, {
-      heads,
-      headWidth,
-      rotaryWidth,
-      style,
-      rope: this.#ropeId(rope),
-      ...(factors === undefined ? {} : { factors }),
-    });
-  }
-
-  #ropeId(rope: RopeSpec): RopeId {
-    const known = this.#ropes.get(rope);
-    if (known !== undefined) return known;
-    const id = this.#graph.ropeTable(ropeTable(rope));
-    this.#ropes.set(rope, id);
-    return id;
-  }
-
-  /** Three matmuls, or one whose columns are queries, keys and values in this order. */
-  #queryKeyValue(
-    spec: AttentionSpec,
-    block: string,
-    normed: ValueId,
-  ): { readonly query: ValueId; readonly key: ValueId; readonly value: ValueId } {
-    const graph = this.#graph;
-    const inputs = this.#parameters.embeddingWidth;
-    const queryWidth = spec.heads * spec.keyWidth;
-    const keyWidth = spec.kvHeads * spec.keyWidth;
-    const valueWidth = spec.kvHeads * spec.valueWidth;
-    if (graph.hasTensor(`${block}.attn_qkv.weight`)) {
-      refuseSeparateBiases(graph, block, this.#parameters.architecture);
-      const fused = graph.matmul(normed, `${block}.attn_qkv`, { inputs, outputs: queryWidth + keyWidth + valueWidth });
-      return {
-        query: graph.columns(fused, "query", 0, queryWidth),
-        key: graph.columns(fused, "key", queryWidth, keyWidth),
-        value: graph.columns(fused, "value", queryWidth + keyWidth, valueWidth),
-      };
-    }
-    return {
-      query: graph.matmul(normed, `${block}.attn_q`, { inputs, outputs: queryWidth }),
-      key: graph.matmul(normed, `${block}.attn_k`, { inputs, outputs: keyWidth }),
-      value: graph.matmul(normed, `${block}.attn_v`, { inputs, outputs: valueWidth }),
-    };
-  }
-
-  #feedForward({ width, activation, gateAndUp }: FeedForwardSpec, block: string, normed: ValueId): ValueId {
-    const graph = this.#graph;
-    const inputs = this.#parameters.embeddingWidth;
-    let activated: ValueId;
-    switch (gateAndUp) {
-      case "fused": {
-        const both = graph.matmul(normed, `${block}.ffn_up`, { inputs, outputs: 2 * width });
-        const [gate, up] = [graph.columns(both, "gate", 0, width), graph.columns(both, "up", width, width)];
-        activated = graph.glu(gate, up, activation);
-        break;
-      }
-      case "separate": {
-        const gate = graph.matmul(normed, `${block}.ffn_gate`, { inputs, outputs: width });
-        const up = graph.matmul(normed, `${block}.ffn_up`, { inputs, outputs: width });
-        activated = graph.glu(gate, up, activation);
-        break;
-      }
-      default:
-        gateAndUp satisfies never;
-        throw new TypeError("unreachable");
-    }
-    return graph.matmul(activated, `${block}.ffn_down`, { inputs: width, outputs: inputs });
-  }
-
-  #norm(value: ValueId, name: string, groupWidth?: number): ValueId {
-    return this.#graph.rmsNorm(value, name, this.#parameters.normEpsilon, groupWidth);
-  }
+/** Writes the graph of a decoder-only transformer over its layer specifications. */
+export function buildDecoder(graph: GraphBuilder, parameters: HyperParameters): Program {
+  const context = new DecoderContext(graph, parameters);
+  const state = writeEmbedding(context);
+  return writeLayers(context, state, writeLayer);
 }
 
-/** Biases of three matmuls beside one fused matmul would be ignored silently. */
-function refuseSeparateBiases(graph: GraphBuilder, block: string, architecture: string): void {
-  const stray = ["attn_q", "attn_k", "attn_v"]
-    .map((part) => `${block}.${part}.bias`)
-    .find((name) => graph.hasTensor(name));
-  if (stray === undefined) return;
-  throw new ModelError(
-    "MODEL_UNSUPPORTED",
-    `[${architecture}] ${stray} is given beside a fused matmul for queries, keys and values, whose bias has to be attn_qkv.bias`,
-    { details: { architecture, tensor: stray } },
+/** The hidden states before the first layer. */
+export function writeEmbedding({ graph, parameters }: DecoderContext): ValueId {
+  const { embeddingWidth, vocabularySize, embeddingScale: scale } = parameters;
+  return graph.segment("embedding", undefined, () =>
+    graph.embed("token_embd.weight", embeddingWidth, vocabularySize, { scale }),
   );
+}
+
+/** All layers, the last norm and the logits. */
+export function writeLayers(context: DecoderContext, embedding: ValueId, write: LayerWriter): Program {
+  const { graph, parameters } = context;
+  const { embeddingWidth, vocabularySize, logitSoftCap: softCap, logitScale = 1, layers } = parameters;
+  let state = embedding;
+  for (const [index, spec] of layers.entries()) {
+    const layer = { spec, index, isLast: index === layers.length - 1 };
+    state = graph.segment(`layer ${index}`, index, () => write(context, layer, state));
+  }
+  const { hidden, logits } = graph.segment("output", undefined, () => {
+    const normed = context.norm(state, "output_norm");
+    // Scaling the hidden state scales the logits.
+    const scored = graph.scale(graph.selectRows(normed, "scored"), logitScale);
+    return {
+      hidden: normed,
+      logits: graph.matmul(scored, "output", { inputs: embeddingWidth, outputs: vocabularySize, softCap }),
+    };
+  });
+  return graph.finish({ kv: kvShapeOf(context.kvLayers), vocabularySize, hidden, logits });
+}
+
+/** The layer that most families share. */
+function writeLayer(context: DecoderContext, layer: PlacedLayer, input: ValueId): ValueId {
+  const { graph, parameters } = context;
+  const { spec, index } = layer;
+  const block = `blk.${index}`;
+  const { residualScale = 1 } = parameters;
+  const normed = normAt(context, spec.norms, block, "beforeMixer", input);
+  const mixed = writeMixer(context, layer, normed, input);
+  const attended = graph.scale(normAt(context, spec.norms, block, "afterMixer", mixed.result), residualScale);
+  if (spec.parallel === true) {
+    const read = layer.isLast ? graph.selectRows(normed, "outputs") : normed;
+    const fed = writeFeedForward(context, spec.feedForward, block, read);
+    return graph.add(graph.add(mixed.residual, attended), graph.scale(fed, residualScale));
+  }
+  const middle = graph.add(mixed.residual, attended);
+  const fed = writeFeedForward(
+    context,
+    spec.feedForward,
+    block,
+    normAt(context, spec.norms, block, "beforeFeedForward", middle),
+  );
+  return graph.add(middle, graph.scale(normAt(context, spec.norms, block, "afterFeedForward", fed), residualScale));
+}
+
+/** Attention of a layer with its output projection, and the residual that the result is added to. */
+export function writeMixer(
+  context: DecoderContext,
+  { spec: { mixer }, index, isLast }: PlacedLayer,
+  normed: ValueId,
+  input: ValueId,
+): { readonly result: ValueId; readonly residual: ValueId } {
+  const { graph } = context;
+  let attended =
+    mixer.kind === "attention"
+      ? writeAttention(context, mixer, index, normed)
+      : writeLatentAttention(context, mixer, index, normed);
+  let residual = input;
+  // From here on rows are independent, so the last layer continues with the output rows alone.
+  if (isLast) {
+    attended = graph.selectRows(attended, "outputs");
+    residual = graph.selectRows(residual, "outputs");
+  }
+  const result = graph.matmul(attended, `blk.${index}.attn_output`, {
+    inputs: mixer.heads * mixer.valueWidth,
+    outputs: context.parameters.embeddingWidth,
+  });
+  return { result, residual };
+}
+
+/** The norm at a place of a layer, if it has one there. */
+export function normAt(
+  context: DecoderContext,
+  norms: LayerNorms,
+  block: string,
+  place: keyof LayerNorms,
+  value: ValueId,
+): ValueId {
+  const name = norms[place];
+  return name === undefined ? value : context.norm(value, `${block}.${name}`);
 }

@@ -7,7 +7,7 @@ import type { Activation, RopeStyle } from "../graph/operation.js";
 import type { Program } from "../graph/program.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { Shape } from "../tensor/descriptor.js";
-import type { FeedForwardSpec, LayerSpec } from "./layer.js";
+import type { AttentionSpec, DenseSpec, LayerSpec, NormPlacement, QueryKeyNorm } from "./layer.js";
 
 /** The numbers that shape a model, read from its metadata and checked. */
 export interface HyperParameters {
@@ -15,13 +15,26 @@ export interface HyperParameters {
   readonly embeddingWidth: number;
   readonly contextLength: number;
   readonly vocabularySize: number;
+  /** The kind of the norms around attention and feed-forward networks. */
+  readonly norm: "rms" | "layer";
   readonly normEpsilon: number;
   /** Multiplies the rows of the embedding table; 1 if absent. */
   readonly embeddingScale?: number;
+  /** Multiplies the results of attention and feed-forward networks before they are added to the residual; 1 if absent. */
+  readonly residualScale?: number;
+  /** Multiplies the logits; 1 if absent. */
+  readonly logitScale?: number;
   /** Soft-cap of the logits. */
   readonly logitSoftCap?: number;
+  /** Width of the embeddings that each layer adds to its own input; none if absent. */
+  readonly layerEmbeddingWidth?: number;
   /** One entry per computed layer, in order. */
   readonly layers: readonly LayerSpec[];
+}
+
+/** Hyper-parameters of a model whose layers are all attention over keys and values. */
+export interface AttentionParameters extends HyperParameters {
+  readonly layers: readonly LayerSpec<AttentionSpec>[];
 }
 
 /** What all layers of a family have in common, for families with the usual metadata. */
@@ -33,12 +46,12 @@ export interface DecoderTraits {
   readonly partialRotary: boolean;
   /** The tensor with per-pair divisors of the rope frequencies, if files of the family may have one. */
   readonly ropeFactors: string | undefined;
-  /** `before`: x + f(norm(x)). `before-and-after`: x + norm(f(norm(x))). */
-  readonly normPlacement: "before" | "before-and-after";
-  /** Whether each head's query and key are normalized before the rotation. */
-  readonly queryKeyNorm: boolean;
+  readonly norm: HyperParameters["norm"];
+  readonly normPlacement: NormPlacement;
+  /** The norms of queries and keys, if the family has any. */
+  readonly queryKeyNorm: QueryKeyNorm | undefined;
   readonly activation: Activation;
-  readonly gateAndUp: FeedForwardSpec["gateAndUp"];
+  readonly gateAndUp: DenseSpec["gateAndUp"];
   /** Whether head counts and feed-forward widths may differ from layer to layer. */
   readonly countsByLayer: boolean;
 }
@@ -65,6 +78,9 @@ export interface ArchitectureDescriptor {
   readonly name: string;
   readHyperParameters(source: ModelSource): HyperParameters;
   buildGraph(graph: GraphBuilder, parameters: HyperParameters): Program;
-  /** Whether the tensors suggest this family, for files that do not name their architecture. */
-  looksLike(has: (name: string) => boolean): boolean;
+  /**
+   * Whether the tensors suggest this family, for files that do not name their architecture; absent for families whose
+   * files always do.
+   */
+  looksLike?(has: (name: string) => boolean): boolean;
 }

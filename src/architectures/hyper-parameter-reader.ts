@@ -46,6 +46,10 @@ export class HyperParameterReader {
     return value !== undefined && value < 0 ? this.refuse(key, "not a negative number", String(value)) : value;
   }
 
+  flag(key: string): boolean | undefined {
+    return this.#source.metadata.boolean(`${this.prefix}.${key}`);
+  }
+
   text(key: string): string | undefined {
     return this.#source.metadata.string(`${this.prefix}.${key}`);
   }

@@ -2,40 +2,54 @@
 // inconsistent. Limits keep a hostile count from sizing a loop.
 
 import { GgufError, ModelError } from "../errors.js";
-import type { DecoderTraits, HyperParameters, ModelSource } from "./descriptor.js";
+import type { AttentionParameters, DecoderTraits, ModelSource } from "./descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "./hyper-parameter-reader.js";
-import type { LayerNorms, LayerSpec, RopeScaling, RopeSpec } from "./layer.js";
+import {
+  type AttentionSpec,
+  type FeedForwardSpec,
+  type LayerSpec,
+  NORMS,
+  type RopeScaling,
+  type RopeSpec,
+} from "./layer.js";
 
 /** Limits far above any published decoder, which bound the work that a file's numbers can cause. */
 const MAX_BLOCKS = 4_096;
-const MAX_WIDTH = 1 << 20;
+export const MAX_WIDTH = 1 << 20;
 const MAX_HEADS = 1 << 14;
 
 const DEFAULT_ROPE_BASE = 10_000;
 /** Time, height and width of a patch; a text token has the same position in all three. */
 const TEXT_SECTIONS = 3;
 
+/** Reads the feed-forward networks of all layers. */
+export type FeedForwardReader = (
+  reader: HyperParameterReader,
+  layers: number,
+  traits: DecoderTraits,
+) => readonly FeedForwardSpec[];
+
 /** Hyper-parameters of a decoder whose layers differ only in counts; a family may modify the layers afterwards. */
-export function readDecoderParameters(source: ModelSource, traits: DecoderTraits): HyperParameters {
+export function readDecoderParameters(
+  source: ModelSource,
+  traits: DecoderTraits,
+  readFeedForward: FeedForwardReader = readDense,
+): AttentionParameters {
   const reader = new HyperParameterReader(source);
   refuseUnsupported(source);
   const embeddingWidth = reader.count("embedding_length", MAX_WIDTH);
   const layerCount = readLayerCount(source, reader);
-  const counts = (key: string, max: number): readonly number[] | undefined => {
-    if (traits.countsByLayer) return reader.optionalLayerCounts(key, max, layerCount);
-    const count = reader.optionalCount(key, max);
-    return count === undefined ? undefined : Array.from({ length: layerCount }, () => count);
-  };
-  const required = (key: string, max: number): readonly number[] =>
-    counts(key, max) ?? reader.refuse(key, `a whole number from 1 to ${max}`, "no such key");
-  const heads = required("attention.head_count", MAX_HEADS);
+  const counts = layerCounts(reader, layerCount, traits);
+  const heads =
+    counts("attention.head_count", MAX_HEADS) ??
+    reader.refuse("attention.head_count", `a whole number from 1 to ${MAX_HEADS}`, "no such key");
   const kvHeads = counts("attention.head_count_kv", MAX_HEADS) ?? heads;
   const { keyWidth, valueWidth } = readHeadWidths(reader, embeddingWidth, heads, kvHeads);
-  const widths = required("feed_forward_length", MAX_WIDTH);
+  const feedForward = readFeedForward(reader, layerCount, traits);
   const contextLength = reader.count("context_length", MAX_CONTEXT);
   const rope = readRope(reader, traits, keyWidth, contextLength);
   const norms = NORMS[traits.normPlacement];
-  const layers = heads.map((headCount, layer): LayerSpec => ({
+  const layers = heads.map((headCount, layer): LayerSpec<AttentionSpec> => ({
     mixer: {
       kind: "attention",
       heads: headCount,
@@ -44,30 +58,60 @@ export function readDecoderParameters(source: ModelSource, traits: DecoderTraits
       valueWidth,
       scale: 1 / Math.sqrt(keyWidth),
       rope,
-      queryKeyNorm: traits.queryKeyNorm,
+      ...(traits.queryKeyNorm === undefined ? {} : { queryKeyNorm: traits.queryKeyNorm }),
       sinks: false,
     },
-    feedForward: { kind: "dense", width: widths[layer], activation: traits.activation, gateAndUp: traits.gateAndUp },
+    feedForward: feedForward[layer],
     norms,
+    ...(traits.normPlacement === "parallel" ? { parallel: true } : {}),
   }));
   return {
     architecture: source.architecture,
     embeddingWidth,
     contextLength,
     vocabularySize: readVocabularySize(source),
-    normEpsilon: reader.positive("attention.layer_norm_rms_epsilon"),
+    norm: traits.norm,
+    normEpsilon: reader.positive(NORM_EPSILONS[traits.norm]),
     layers,
   };
 }
 
-const NORMS: { readonly [Placement in DecoderTraits["normPlacement"]]: LayerNorms } = {
-  before: { beforeMixer: "attn_norm", beforeFeedForward: "ffn_norm" },
-  "before-and-after": {
-    beforeMixer: "attn_norm",
-    afterMixer: "post_attention_norm",
-    beforeFeedForward: "ffn_norm",
-    afterFeedForward: "post_ffw_norm",
-  },
+/** The same layers with other mixers. */
+export function withMixers(
+  parameters: AttentionParameters,
+  change: (mixer: AttentionSpec, layer: number) => AttentionSpec,
+): AttentionParameters {
+  return {
+    ...parameters,
+    layers: parameters.layers.map(({ mixer, ...rest }, index) => ({ ...rest, mixer: change(mixer, index) })),
+  };
+}
+
+const NORM_EPSILONS = {
+  rms: "attention.layer_norm_rms_epsilon",
+  layer: "attention.layer_norm_epsilon",
+} as const;
+
+/** Reads a count for each layer, from one number or, in families whose layers differ, from a list. */
+function layerCounts(
+  reader: HyperParameterReader,
+  layers: number,
+  { countsByLayer }: DecoderTraits,
+): (key: string, max: number) => readonly number[] | undefined {
+  return (key, max) => {
+    if (countsByLayer) return reader.optionalLayerCounts(key, max, layers);
+    const count = reader.optionalCount(key, max);
+    return count === undefined ? undefined : Array.from({ length: layers }, () => count);
+  };
+}
+
+/** Dense feed-forward networks in all layers. */
+export const readDense: FeedForwardReader = (reader, layers, traits) => {
+  const { activation, gateAndUp } = traits;
+  const widths =
+    layerCounts(reader, layers, traits)("feed_forward_length", MAX_WIDTH) ??
+    reader.refuse("feed_forward_length", `a whole number from 1 to ${MAX_WIDTH}`, "no such key");
+  return widths.map((width) => ({ kind: "dense", width, activation, gateAndUp }));
 };
 
 /** Widths of keys and values; without keys for them, the first layer's heads share the embedding width. */
@@ -110,7 +154,7 @@ function readLayerCount(source: ModelSource, reader: HyperParameterReader): numb
  * The embedding table decides; a file without one still gets a size, so that its absence is reported with other
  * problems.
  */
-function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSource): number {
+export function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSource): number {
   const name = fileName("token_embd.weight");
   const size =
     tensors.get(name)?.shape[1] ??
@@ -129,12 +173,6 @@ function readVocabularySize({ metadata, tensors, keyPrefix, fileName }: ModelSou
 
 /** Refuses features that would be computed wrongly, not only slowly, if they were overlooked. */
 function refuseUnsupported({ metadata, keyPrefix }: ModelSource): void {
-  const experts = metadata.integer(`${keyPrefix}.expert_count`) ?? 0;
-  if (experts > 0) {
-    throw unsupported(keyPrefix, `the model has ${experts} experts per layer; mixtures of experts are not supported`, {
-      experts,
-    });
-  }
   if (metadata.boolean(`${keyPrefix}.attention.causal`) === false) {
     throw unsupported(keyPrefix, "the model attends to later tokens too; only causal models are supported", {
       causal: false,
@@ -179,8 +217,8 @@ function hasSections(reader: HyperParameterReader): boolean {
 }
 
 /**
- * The keys `rope.scaling.yarn_*` are ignored: converters write them for every family, but llama.cpp reads them only for
- * families that are not supported here, and uses YaRN's default numbers for these.
+ * The keys `rope.scaling.yarn_*` are ignored: converters write them for every family, but llama.cpp reads them only for a
+ * few, which read them on their own, and uses YaRN's default numbers for the others.
  */
 function readScaling(reader: HyperParameterReader, contextLength: number): RopeScaling {
   const kind = reader.text("rope.scaling.type") ?? "linear";
@@ -189,13 +227,24 @@ function readScaling(reader: HyperParameterReader, contextLength: number): RopeS
       scaling: kind,
     });
   }
-  const factor =
+  const stated =
     reader.optionalNonNegative("rope.scaling.factor") ?? reader.optionalNonNegative("rope.scale_linear") ?? 0;
+  // Files write 0 for "not scaled".
+  const factor = kind === "none" || stated === 0 ? 1 : stated;
   return {
     kind,
-    // Files write 0 for "not scaled".
-    factor: kind === "none" || factor === 0 ? 1 : factor,
+    factor,
     originalContext: reader.optionalCount("rope.scaling.original_context_length", MAX_CONTEXT) ?? contextLength,
-    attentionFactor: reader.optionalPositive("rope.scaling.attn_factor") ?? 1,
+    magnitude: attentionFactor(reader) * (kind === "yarn" ? yarnMagnitude(factor) : 1),
   };
+}
+
+/** Multiplies rotated values under every kind of scaling. */
+export function attentionFactor(reader: HyperParameterReader): number {
+  return reader.optionalPositive("rope.scaling.attn_factor") ?? 1;
+}
+
+/** YaRN sharpens attention a little as the context grows, and not at all if it shrinks. */
+export function yarnMagnitude(factor: number, slope = 0.1): number {
+  return 1 + slope * Math.log(Math.max(1, factor));
 }

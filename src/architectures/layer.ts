@@ -1,7 +1,7 @@
 // A layer as data: what mixes tokens, what follows it, and the norms around both. A family turns a file's metadata into
 // a list of these, and one decoder graph is written over the list, whatever varies from layer to layer.
 
-import type { Activation, RopeStyle } from "../graph/operation.js";
+import type { Activation, ExpertGating, RopeStyle } from "../graph/operation.js";
 
 /** How rotation is extended to contexts longer than the trained one. */
 export interface RopeScaling {
@@ -10,8 +10,20 @@ export interface RopeScaling {
   readonly factor: number;
   /** The context length that the model was first trained with. */
   readonly originalContext: number;
-  /** Multiplies the rotated values for every kind. */
-  readonly attentionFactor: number;
+  /** Multiplies the rotated values. */
+  readonly magnitude: number;
+  /** YaRN: a pair with more rotations within the original context is kept as trained; absent: 32. */
+  readonly betaFast?: number;
+  /** YaRN: a pair with fewer rotations within the original context is interpolated; absent: 1. */
+  readonly betaSlow?: number;
+}
+
+/** Tensors with per-pair divisors of the rope frequencies, chosen by the context that sequences may reach (LongRoPE). */
+export interface LongRopeFactors {
+  readonly long: string;
+  readonly short: string;
+  /** Contexts up to this length use `short`. */
+  readonly originalContext: number;
 }
 
 /** How queries and keys are rotated. Layers that share one object share one table of angles. */
@@ -21,8 +33,24 @@ export interface RopeSpec {
   /** Number of rotated columns of a head, from the first on. */
   readonly rotaryWidth: number;
   readonly scaling: RopeScaling;
-  /** Name of the optional tensor with per-pair divisors of the frequencies. */
-  readonly factors?: string;
+  /** Names of the optional tensors with per-pair divisors of the frequencies. */
+  readonly factors?: string | LongRopeFactors;
+}
+
+/** The norms of queries and keys. */
+export interface QueryKeyNorm {
+  /** Whether each head or the whole row of all heads is normalized. */
+  readonly span: "head" | "row";
+  readonly place: "before-rope" | "after-rope";
+  /** Whether there are weights, `attn_q_norm` and `attn_k_norm`. */
+  readonly weighted: boolean;
+}
+
+/** Queries of later positions are scaled by 1 + scale × ln(1 + ⌊(position + offset) ÷ length⌋). */
+export interface AttentionTemperature {
+  readonly scale: number;
+  readonly length: number;
+  readonly offset: number;
 }
 
 /** Causal attention over the KV cache. */
@@ -36,18 +64,48 @@ export interface AttentionSpec {
   readonly scale: number;
   /** No rotation if absent. */
   readonly rope?: RopeSpec;
-  /** Whether each head's query and key are normalized before the rotation. */
-  readonly queryKeyNorm: boolean;
+  /** No norms if absent. */
+  readonly queryKeyNorm?: QueryKeyNorm;
+  /** Whether each head's value is normalized, without a weight. */
+  readonly valueNorm?: boolean;
+  /** Whether the key projection, before norm and rotation, serves as the value too. */
+  readonly keysAsValues?: boolean;
+  /** The layer whose keys and values are used, for a layer that has none. */
+  readonly kvOfLayer?: number;
   /** Sliding window: a token attends to the last `window` positions, its own included; to all positions if absent. */
   readonly window?: number;
+  /** Chunked attention: a token attends to the positions from the last multiple of `chunk` on. */
+  readonly chunk?: number;
+  readonly temperature?: AttentionTemperature;
   /** Soft-cap of the scaled scores. */
   readonly softCap?: number;
   /** Whether `attn_sinks.weight` is part of the softmax. */
   readonly sinks: boolean;
 }
 
+/** Multi-head latent attention (MLA): keys and values of all heads are projections of one cached latent vector. */
+export interface LatentAttentionSpec {
+  readonly kind: "latent-attention";
+  readonly heads: number;
+  /** Width of the compressed query; absent if queries are projected directly. */
+  readonly queryLatentWidth?: number;
+  /** Width of the cached latent vector. */
+  readonly latentWidth: number;
+  /** Columns of a head that are not rotated; the rotated ones follow. */
+  readonly unrotatedWidth: number;
+  readonly valueWidth: number;
+  readonly scale: number;
+  readonly rope: RopeSpec;
+  readonly temperature?: AttentionTemperature;
+  /**
+   * Whether the file has `attn_k_b` and `attn_v_b`, which let attention work on the latent vectors themselves; otherwise
+   * `attn_kv_b` expands them to keys and values of each head.
+   */
+  readonly absorbed: boolean;
+}
+
 /** A gated feed-forward network: down(activation(gate(x)) × up(x)). */
-export interface FeedForwardSpec {
+export interface DenseSpec {
   readonly kind: "dense";
   readonly width: number;
   readonly activation: Activation;
@@ -55,7 +113,36 @@ export interface FeedForwardSpec {
   readonly gateAndUp: "separate" | "fused";
 }
 
-/** RMS norms by their tensors' names without `.weight`; an absent one is not computed. */
+/** A mixture of experts: each token uses the few of them that a router chooses. */
+export interface ExpertsSpec {
+  readonly kind: "experts";
+  readonly count: number;
+  readonly used: number;
+  /** Width of one expert. */
+  readonly width: number;
+  readonly activation: Activation;
+  readonly gating: ExpertGating;
+  readonly renormalize: boolean;
+  /** Multiplies the experts' weights. */
+  readonly weightScale: number;
+  readonly groups: number;
+  readonly groupsUsed: number;
+  /** Whether an expert's weight scales its input instead of its output. */
+  readonly weighsInput: boolean;
+  /** An expert that every token uses. */
+  readonly shared?: SharedExpertSpec;
+}
+
+/** An expert that every token uses. */
+export interface SharedExpertSpec {
+  readonly width: number;
+  /** Whether its output is multiplied by σ(`ffn_gate_inp_shexp` · x). */
+  readonly gated: boolean;
+}
+
+export type FeedForwardSpec = DenseSpec | ExpertsSpec;
+
+/** Norms by their tensors' names without `.weight`; an absent one is not computed. */
 export interface LayerNorms {
   readonly beforeMixer?: string;
   /** Before the mixer's result is added to the residual. */
@@ -65,9 +152,37 @@ export interface LayerNorms {
   readonly afterFeedForward?: string;
 }
 
+/** Where norms stand in a layer, by the names that converters give their tensors. */
+export const NORMS = {
+  /** x + f(norm(x)) */
+  before: { beforeMixer: "attn_norm", beforeFeedForward: "ffn_norm" },
+  /** The same, with the name that some converters keep for the second norm. */
+  "before, named post_attention_norm": { beforeMixer: "attn_norm", beforeFeedForward: "post_attention_norm" },
+  /** x + norm(f(norm(x))) */
+  "before-and-after": {
+    beforeMixer: "attn_norm",
+    afterMixer: "post_attention_norm",
+    beforeFeedForward: "ffn_norm",
+    afterFeedForward: "post_ffw_norm",
+  },
+  /** x + norm(f(x)) */
+  after: { afterMixer: "post_attention_norm", afterFeedForward: "post_ffw_norm" },
+  /** Attention and feed-forward network read one norm: x + f(norm(x)) + g(norm(x)). */
+  parallel: { beforeMixer: "attn_norm" },
+} as const satisfies Readonly<Record<string, LayerNorms>>;
+
+export type NormPlacement = keyof typeof NORMS;
+
+/** What mixes the tokens of a layer. */
+export type MixerSpec = AttentionSpec | LatentAttentionSpec;
+
 /** One layer: attention, feed-forward network and the norms around them. */
-export interface LayerSpec {
-  readonly mixer: AttentionSpec;
+export interface LayerSpec<Mixer extends MixerSpec = MixerSpec> {
+  readonly mixer: Mixer;
   readonly feedForward: FeedForwardSpec;
+  /** A mixture of experts beside the feed-forward network. */
+  readonly experts?: ExpertsSpec;
   readonly norms: LayerNorms;
+  /** Whether the feed-forward network reads the mixer's input instead of its result. */
+  readonly parallel?: boolean;
 }

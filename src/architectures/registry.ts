@@ -1,21 +1,25 @@
-// All supported families, and the detection of a file's family. To add one, add a file beside this one and a line here.
+// All supported families, and the detection of a file's family. To add one, add a file to `families` and a line to
+// its index.
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
+import * as families from "./families/index.js";
 import { requireLanguageModel } from "./file-kind.js";
-import { gemma2 } from "./families/gemma2.js";
-import { gemma3 } from "./families/gemma3.js";
-import { glm4 } from "./families/glm4.js";
-import { llama } from "./families/llama.js";
 import { detectNaming } from "./naming.js";
-import { qwen2 } from "./families/qwen2.js";
-import { qwen3 } from "./families/qwen3.js";
 
-/**
- * All supported families. For files that do not name their architecture, the first match wins: the most specific first.
- */
-export const ARCHITECTURES: readonly ArchitectureDescriptor[] = [gemma3, gemma2, glm4, qwen3, qwen2, llama];
+/** All supported families. */
+export const ARCHITECTURES: readonly ArchitectureDescriptor[] = Object.values(families);
+
+/** Families that files without an architecture's name are compared with, the most specific first. */
+const DETECTED: readonly ArchitectureDescriptor[] = [
+  families.gemma3,
+  families.gemma2,
+  families.glm4,
+  families.qwen3,
+  families.qwen2,
+  families.llama,
+];
 
 interface DetectedModel {
   readonly descriptor: ArchitectureDescriptor;
@@ -32,7 +36,8 @@ export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex)
   const prefix = stated ?? prefixOfKeys(metadata);
   const descriptor =
     stated === undefined
-      ? (named(prefix) ?? ARCHITECTURES.find((candidate) => candidate.looksLike((name) => tensors.has(fileName(name)))))
+      ? (named(prefix) ??
+        DETECTED.find((candidate) => candidate.looksLike?.((name) => tensors.has(fileName(name))) === true))
       : named(stated);
   if (descriptor === undefined) {
     const supported = ARCHITECTURES.map(({ name }) => name).toSorted();

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { RopeScaling } from "./layer.js";
+import { yarnMagnitude } from "./hyper-parameters.js";
 import { ropeTable } from "./rope.js";
 
 const UNSCALED: RopeScaling = {
   kind: "none",
   factor: 1,
   originalContext: 4096,
-  attentionFactor: 1,
+  magnitude: 1,
 };
 const style = "adjacent";
 
@@ -24,16 +25,23 @@ describe("ropeTable", () => {
   });
 
   it("keeps fast pairs and interpolates slow ones with YaRN, and sharpens attention", () => {
-    const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 4 };
+    const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 4, magnitude: 1.25 };
     const { stretches, magnitude } = ropeTable({ style, base: 10_000, rotaryWidth: 128, scaling });
     expect(stretches[0]).toBe(1);
     expect(stretches[63]).toBe(0.25);
     for (let pair = 1; pair < 64; pair++) expect(stretches[pair]).toBeLessThanOrEqual(stretches[pair - 1]);
-    expect(magnitude).toBeCloseTo(1 + 0.1 * Math.log(4), 12);
+    expect(magnitude).toBe(1.25);
   });
 
-  it("does not blunt attention if YaRN shrinks the context", () => {
-    const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 0.5, attentionFactor: 1.25 };
-    expect(ropeTable({ style, base: 10_000, rotaryWidth: 128, scaling }).magnitude).toBe(1.25);
+  it("takes the borders of YaRN's ramp from the scaling", () => {
+    const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 4, betaFast: 1e-3, betaSlow: 1e-4 };
+    expect(ropeTable({ style, base: 10_000, rotaryWidth: 128, scaling }).stretches[63]).toBe(1);
+  });
+});
+
+describe("yarnMagnitude", () => {
+  it("sharpens attention with the context, and does not blunt it if the context shrinks", () => {
+    expect(yarnMagnitude(4)).toBeCloseTo(1 + 0.1 * Math.log(4), 12);
+    expect(yarnMagnitude(0.5)).toBe(1);
   });
 });

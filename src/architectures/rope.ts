@@ -9,12 +9,11 @@ import type { RopeScaling, RopeSpec } from "./layer.js";
 export function ropeTable({ base, rotaryWidth, scaling }: RopeSpec): RopeTable {
   const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
   // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.
-  return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: magnitude(scaling) };
+  return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: scaling.magnitude };
 }
 
-/** Rotations within the original context: a pair with more is kept as trained, one with fewer interpolated. */
-const ROTATIONS_KEPT = 32;
-const ROTATIONS_INTERPOLATED = 1;
+const BETA_FAST = 32;
+const BETA_SLOW = 1;
 
 /** 1 keeps the trained frequency, 1/factor interpolates it fully. */
 function stretch(pair: number, base: number, rotaryWidth: number, scaling: RopeScaling): number {
@@ -22,13 +21,8 @@ function stretch(pair: number, base: number, rotaryWidth: number, scaling: RopeS
   if (scaling.kind !== "yarn") return interpolated;
   const pairAfter = (rotations: number): number =>
     (rotaryWidth * Math.log(scaling.originalContext / (rotations * 2 * Math.PI))) / (2 * Math.log(base));
-  const low = Math.max(0, Math.floor(pairAfter(ROTATIONS_KEPT)));
-  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(ROTATIONS_INTERPOLATED)));
+  const low = Math.max(0, Math.floor(pairAfter(scaling.betaFast ?? BETA_FAST)));
+  const high = Math.min(rotaryWidth - 1, Math.ceil(pairAfter(scaling.betaSlow ?? BETA_SLOW)));
   const ramp = Math.min(1, Math.max(0, (pair - low) / Math.max(0.001, high - low)));
   return interpolated * ramp + (1 - ramp);
-}
-
-/** YaRN sharpens attention a little as the context grows, and not at all if it shrinks. */
-function magnitude({ kind, factor, attentionFactor }: RopeScaling): number {
-  return kind === "yarn" ? attentionFactor * (1 + 0.1 * Math.log(Math.max(1, factor))) : attentionFactor;
 }

@@ -107,7 +107,7 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
     result: ({ input, routing, weight, slots, matrixRows, inputStride, firstOutput, outputs }, shapes) => {
       const { rows, width } = shapes.value(input);
       const [inputs, ...counts] = shapes.weight(weight);
-      const matrices = counts.reduce((product, count) => product * count, 1) / matrixRows;
+      const matrices = counts.reduce((total, count) => total * count, 1) / matrixRows;
       const wanted = inputStride === 0 ? inputs : slots * inputStride;
       demand(
         width === wanted && (inputStride === 0 || inputs <= inputStride),

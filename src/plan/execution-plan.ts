@@ -27,7 +27,7 @@ import type { LazyTensor } from "../tensor/lazy-tensor.js";
 import { EmbeddingLookup } from "./embedding-lookup.js";
 import type { LayerPlan } from "./layer-plan.js";
 import { requireFinite } from "./output-row.js";
-import { MAX_CONTEXT_TOKENS, type PlanConfig, resolvePlanConfig } from "./plan-config.js";
+import { MAX_CONTEXT_TOKENS, type PlanConfig } from "./plan-config.js";
 import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
 import { StepCheck } from "./step-check.js";
 
@@ -65,7 +65,8 @@ export class ExecutionPlan implements AsyncDisposable {
   #isLoading = false;
   #closing: Promise<void> | undefined;
 
-  private constructor(loader: GgufLoader, backend: Backend, config: Required<PlanConfig>, draft: PlanDraft) {
+  private constructor(loader: GgufLoader, backend: Backend, draft: PlanDraft) {
+    const { config } = draft;
     this.#loader = loader;
     this.backend = backend;
     this.config = config;
@@ -88,12 +89,11 @@ export class ExecutionPlan implements AsyncDisposable {
 
   /** Builds a plan without loading weights. Throws with every wrong or missing tensor at once. */
   static fromLoader(loader: GgufLoader, backend: Backend, config: PlanConfig = {}): ExecutionPlan {
-    const draft = draftPlan(loader, backend);
+    const draft = draftPlan(loader, backend, config);
     const problems = draft.layers.flatMap((layer) => layer.validate());
     if (problems.length > 0) throw unusableModel(problems, loader, backend);
-    const resolved = resolvePlanConfig(config, draft.parameters, backend);
-    refuseUnfit(draft.program, resolved, loader, backend);
-    return new ExecutionPlan(loader, backend, resolved, draft);
+    refuseUnfit(draft.program, draft.config, loader, backend);
+    return new ExecutionPlan(loader, backend, draft);
   }
 
   /** Prepares everything but weights for a prefill of `tokens` tokens. */

@@ -9,6 +9,7 @@ import { GraphBuilder } from "../graph/builder.js";
 import type { Program } from "../graph/program.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import { nearestNames } from "../nearest.js";
+import { type PlanConfig, resolvePlanConfig } from "./plan-config.js";
 import { LayerPlan, type LayerProblem, MISSING } from "./layer-plan.js";
 
 /** Searching similar names takes time that a hostile file could multiply, and one hint shows the pattern. */
@@ -19,27 +20,33 @@ const MAX_LISTED_PROBLEMS = 64;
 /** Hyper-parameters, program and layers of a file, valid or not. */
 export interface PlanDraft {
   readonly parameters: HyperParameters;
+  readonly config: Required<PlanConfig>;
   readonly program: Program;
   readonly layers: readonly LayerPlan[];
 }
 
 /** Reads the family, graph and layers that the file describes, without validating them. */
-export function draftPlan(loader: GgufLoader, backend: Backend): PlanDraft {
+export function draftPlan(loader: GgufLoader, backend: Backend, config: PlanConfig): PlanDraft {
   try {
-    return draft(loader, backend);
+    return draft(loader, backend, config);
   } catch (error) {
     throw withPath(loader.file.path, error);
   }
 }
 
-function draft(loader: GgufLoader, backend: Backend): PlanDraft {
+function draft(loader: GgufLoader, backend: Backend, config: PlanConfig): PlanDraft {
   const { tensors, metadata } = loader.file;
   const { descriptor, source } = detectArchitecture(metadata, tensors);
   const parameters = descriptor.readHyperParameters(source);
-  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (name) => tensors.has(name) });
+  const resolved = resolvePlanConfig(config, parameters, backend);
+  const graph = new GraphBuilder({
+    fileName: source.fileName,
+    hasTensor: (name) => tensors.has(name),
+    contextTokens: resolved.contextTokens,
+  });
   const program = descriptor.buildGraph(graph, parameters);
   const layers = program.segments.map((segment) => new LayerPlan(program, segment, loader, backend));
-  return { parameters, program, layers };
+  return { parameters, config: resolved, program, layers };
 }
 
 /** The error for a model that cannot run: MODEL_INVALID if tensors are wrong, otherwise BACKEND_UNSUPPORTED. */

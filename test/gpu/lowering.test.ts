@@ -25,7 +25,7 @@ const LIMITS = { maxTokens: 4096, maxOutputs: 256, contextTokens: 4096, blockTok
 
 async function contextOf(model: keyof typeof MODELS, deterministic = false): Promise<LoweringContext> {
   await using loader = await GgufLoader.open(new URL(MODELS[model], import.meta.url).pathname);
-  const { program } = draftPlan(loader, new ReferenceBackend());
+  const { program } = draftPlan(loader, new ReferenceBackend(), {});
   const weights = program.weights.map(({ name }) => loader.lazy(name, new ReferenceBackend()).descriptor);
   return createContext({ fused: fuse(program), weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { GgufMetadata } from "../../gguf/metadata.js";
-import type { HyperParameters } from "../descriptor.js";
+import type { AttentionParameters } from "../descriptor.js";
 import { gemma2 } from "./gemma2.js";
 import { gemma3 } from "./gemma3.js";
 
 type Values = Parameters<typeof GgufMetadata.of>[0];
 
-function read(family: "gemma2" | "gemma3", values: Values = {}): HyperParameters {
+function read(family: "gemma2" | "gemma3", values: Values = {}): AttentionParameters {
   const own = Object.entries({
     block_count: 13,
     embedding_length: 96,
@@ -26,11 +26,12 @@ function read(family: "gemma2" | "gemma3", values: Values = {}): HyperParameters
     tensors: new Map(Array.from({ length: 99 }, (_, index) => [`tensor ${index}`, { shape: [1] }])),
     keyPrefix: family,
     fileName: (name) => name,
-  });
+  }) as AttentionParameters;
 }
 
-const windowsOf = ({ layers }: HyperParameters): (number | undefined)[] => layers.map(({ mixer }) => mixer.window);
-const basesOf = ({ layers }: HyperParameters): (number | undefined)[] => layers.map(({ mixer }) => mixer.rope?.base);
+const windowsOf = ({ layers }: AttentionParameters): (number | undefined)[] => layers.map(({ mixer }) => mixer.window);
+const basesOf = ({ layers }: AttentionParameters): (number | undefined)[] =>
+  layers.map(({ mixer }) => mixer.rope?.base);
 
 describe("gemma2", () => {
   it("has its own window, soft-caps and scales if the file states none", () => {

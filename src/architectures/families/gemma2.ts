@@ -2,7 +2,7 @@
 // sliding window on every other layer. The converter has already added 1 to the norm weights.
 
 import { buildDecoder } from "../decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
+import type { ArchitectureDescriptor, AttentionParameters, DecoderTraits, ModelSource } from "../descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { readDecoderParameters } from "../hyper-parameters.js";
 import type { AttentionSpec } from "../layer.js";
@@ -11,8 +11,9 @@ import { windowLayers } from "../sliding-window.js";
 const traits: DecoderTraits = {
   ropeStyle: "halves",
   sectionedRopeStyle: "halves",
+  norm: "rms",
   normPlacement: "before-and-after",
-  queryKeyNorm: false,
+  queryKeyNorm: undefined,
   activation: "gelu",
   gateAndUp: "separate",
   partialRotary: false,
@@ -29,7 +30,7 @@ const LOGIT_SOFT_CAP = 30;
  */
 const LAYERS_OF_27B = 46;
 
-function readHyperParameters(source: ModelSource): HyperParameters {
+function readHyperParameters(source: ModelSource): AttentionParameters {
   const reader = new HyperParameterReader(source);
   const parameters = readDecoderParameters(source, traits);
   const { embeddingWidth } = parameters;

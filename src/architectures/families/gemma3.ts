@@ -2,7 +2,7 @@
 // and a separate rope base for window layers, which are not scaled for longer contexts.
 
 import { buildDecoder } from "../decoder.js";
-import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
+import type { ArchitectureDescriptor, AttentionParameters, DecoderTraits, ModelSource } from "../descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { readDecoderParameters } from "../hyper-parameters.js";
 import type { AttentionSpec, RopeSpec } from "../layer.js";
@@ -11,8 +11,9 @@ import { windowLayers } from "../sliding-window.js";
 const traits: DecoderTraits = {
   ropeStyle: "halves",
   sectionedRopeStyle: "halves",
+  norm: "rms",
   normPlacement: "before-and-after",
-  queryKeyNorm: true,
+  queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "gelu",
   gateAndUp: "separate",
   partialRotary: false,
@@ -27,7 +28,7 @@ const WINDOW_ROPE_BASE = 10_000;
  */
 const LAYERS_OF_27B = 62;
 
-function readHyperParameters(source: ModelSource): HyperParameters {
+function readHyperParameters(source: ModelSource): AttentionParameters {
   const reader = new HyperParameterReader(source);
   const parameters = readDecoderParameters(source, traits);
   const { embeddingWidth } = parameters;
@@ -51,7 +52,7 @@ function readHyperParameters(source: ModelSource): HyperParameters {
 }
 
 /** Attributes of window layers; empty if the file states no window. */
-function windowedAttention(reader: HyperParameterReader, { layers }: HyperParameters): Partial<AttentionSpec> {
+function windowedAttention(reader: HyperParameterReader, { layers }: AttentionParameters): Partial<AttentionSpec> {
   const isStated = (reader.optionalNonNegative("attention.sliding_window") ?? 0) > 0;
   const [{ mixer }] = layers;
   if (!isStated || mixer.rope === undefined) return {};

@@ -8,8 +8,9 @@ import { readDecoderParameters } from "../hyper-parameters.js";
 const traits: DecoderTraits = {
   ropeStyle: "adjacent",
   sectionedRopeStyle: "halves",
+  norm: "rms",
   normPlacement: "before-and-after",
-  queryKeyNorm: false,
+  queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "fused",
   partialRotary: true,

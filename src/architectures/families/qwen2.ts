@@ -8,8 +8,9 @@ import { readDecoderParameters } from "../hyper-parameters.js";
 const traits: DecoderTraits = {
   ropeStyle: "halves",
   sectionedRopeStyle: "halves",
+  norm: "rms",
   normPlacement: "before",
-  queryKeyNorm: false,
+  queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
   partialRotary: false,

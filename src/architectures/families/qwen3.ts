@@ -7,8 +7,9 @@ import { readDecoderParameters } from "../hyper-parameters.js";
 const traits: DecoderTraits = {
   ropeStyle: "halves",
   sectionedRopeStyle: "halves",
+  norm: "rms",
   normPlacement: "before",
-  queryKeyNorm: true,
+  queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
   partialRotary: false,

@@ -1,0 +1,112 @@
+// DeepSeek V2, V3 and R1, Kimi K2, GLM-4.7-Flash: multi-head latent attention, dense layers first, then experts in groups with a shared
+// expert. Files of older converters have keys and values in one tensor and no keys for latent widths.
+
+import { buildDecoder } from "../decoder.js";
+import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
+import { afterLeadingDense, type ExpertTraits, expertsOrDense, sharedByCount } from "../experts.js";
+import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
+import {
+  attentionFactor,
+  MAX_WIDTH,
+  readDecoderParameters,
+  readVocabularySize,
+  yarnMagnitude,
+} from "../hyper-parameters.js";
+import type { AttentionSpec, AttentionTemperature, LatentAttentionSpec, RopeSpec } from "../layer.js";
+
+const traits: DecoderTraits = {
+  ropeStyle: "adjacent",
+  sectionedRopeStyle: "adjacent",
+  norm: "rms",
+  normPlacement: "before",
+  queryKeyNorm: undefined,
+  activation: "silu",
+  gateAndUp: "separate",
+  partialRotary: true,
+  ropeFactors: undefined,
+  countsByLayer: false,
+};
+
+const experts: ExpertTraits = {
+  widthKey: "expert_feed_forward_length",
+  gating: "softmax",
+  gatingKey: true,
+  renormalize: "key",
+  weightScaleKey: true,
+  weighsInput: false,
+  shared: sharedByCount,
+};
+
+/** GLM-4.7-Flash, recognised by its vocabulary, does not state that its router has a sigmoid. */
+const SIGMOID_VOCABULARY = 154_880;
+
+function readHyperParameters(source: ModelSource): HyperParameters {
+  const reader = new HyperParameterReader(source);
+  const own: ExpertTraits =
+    readVocabularySize(source) === SIGMOID_VOCABULARY ? { ...experts, gating: "sigmoid" } : experts;
+  const parameters = readDecoderParameters(source, traits, expertsOrDense(own, afterLeadingDense));
+  const [{ mixer: first }] = parameters.layers;
+  const latent = readLatentAttention(source, reader, first);
+  return { ...parameters, layers: parameters.layers.map((layer) => ({ ...layer, mixer: latent })) };
+}
+
+function readLatentAttention(
+  source: ModelSource,
+  reader: HyperParameterReader,
+  { heads, rope, keyWidth: cachedWidth, valueWidth: cachedValueWidth }: AttentionSpec,
+): LatentAttentionSpec {
+  if (rope === undefined) throw new TypeError("this family rotates");
+  const latentWidth = reader.count("attention.kv_lora_rank", MAX_WIDTH);
+  const absorbed = source.tensors.has(source.fileName("blk.0.attn_k_b.weight"));
+  const keyWidth = reader.optionalCount("attention.key_length_mla", MAX_WIDTH) ?? cachedWidth;
+  const valueWidth = reader.optionalCount("attention.value_length_mla", MAX_WIDTH) ?? cachedValueWidth;
+  const unrotatedWidth = keyWidth - rope.rotaryWidth;
+  if (unrotatedWidth < 1)
+    reader.refuse("rope.dimension_count", `less than ${keyWidth} (the width of a key)`, String(rope.rotaryWidth));
+  if (heads * Math.max(keyWidth, valueWidth, latentWidth + rope.rotaryWidth) > MAX_WIDTH)
+    reader.refuse("attention.kv_lora_rank", `heads × width of at most ${MAX_WIDTH}`, `${heads} × ${latentWidth}`);
+  const queryLatentWidth = (reader.optionalNonNegative("attention.q_lora_rank") ?? 0) > 0;
+  const temperature = readTemperature(reader);
+  return {
+    kind: "latent-attention",
+    heads,
+    ...(queryLatentWidth ? { queryLatentWidth: reader.count("attention.q_lora_rank", MAX_WIDTH) } : {}),
+    latentWidth,
+    unrotatedWidth,
+    valueWidth,
+    ...readYarn(reader, rope, keyWidth),
+    ...(temperature === undefined ? {} : { temperature }),
+    absorbed,
+  };
+}
+
+/** With YaRN the scores are scaled up, and the rotated values are not if the file says by how much. */
+function readYarn(
+  reader: HyperParameterReader,
+  rope: RopeSpec,
+  keyWidth: number,
+): Pick<LatentAttentionSpec, "rope" | "scale"> {
+  const scale = 1 / Math.sqrt(keyWidth);
+  const { kind, factor } = rope.scaling;
+  if (kind !== "yarn") return { rope, scale };
+  const slope = reader.optionalNonNegative("rope.scaling.yarn_log_multiplier") ?? 0;
+  if (slope === 0) return { rope, scale: scale * yarnMagnitude(factor) ** 2 };
+  return {
+    rope: { ...rope, scaling: { ...rope.scaling, magnitude: attentionFactor(reader) } },
+    scale: scale * yarnMagnitude(factor, slope) ** 2,
+  };
+}
+
+function readTemperature(reader: HyperParameterReader): AttentionTemperature | undefined {
+  const scale = reader.optionalNonNegative("attention.temperature_scale") ?? 0;
+  return scale === 0
+    ? undefined
+    : { scale, length: reader.count("attention.temperature_length", MAX_CONTEXT), offset: 0 };
+}
+
+/** The architecture `deepseek2`. */
+export const deepseek2: ArchitectureDescriptor = {
+  name: "deepseek2",
+  readHyperParameters,
+  buildGraph: buildDecoder,
+};

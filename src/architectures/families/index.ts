@@ -1,0 +1,32 @@
+// All supported families, one line each.
+
+export { cohere2 } from "./cohere2.js";
+export { deepseek2 } from "./deepseek2.js";
+export { ernie45 } from "./ernie4-5.js";
+export { ernie45Moe } from "./ernie4-5-moe.js";
+export { exaone4 } from "./exaone4.js";
+export { gemma2 } from "./gemma2.js";
+export { gemma3 } from "./gemma3.js";
+export { gemma4 } from "./gemma4.js";
+export { glm4 } from "./glm4.js";
+export { glm4moe } from "./glm4moe.js";
+export { gptOss } from "./gpt-oss.js";
+export { granite } from "./granite.js";
+export { granitemoe } from "./granitemoe.js";
+export { hunyuanDense } from "./hunyuan-dense.js";
+export { hunyuanMoe } from "./hunyuan-moe.js";
+export { llama } from "./llama.js";
+export { llama4 } from "./llama4.js";
+export { minimaxM2 } from "./minimax-m2.js";
+export { mistral3 } from "./mistral3.js";
+export { mistral4 } from "./mistral4.js";
+export { olmo2 } from "./olmo2.js";
+export { phi3 } from "./phi3.js";
+export { qwen2 } from "./qwen2.js";
+export { qwen2moe } from "./qwen2moe.js";
+export { qwen3 } from "./qwen3.js";
+export { qwen3moe } from "./qwen3moe.js";
+export { qwen3vl } from "./qwen3vl.js";
+export { qwen3vlmoe } from "./qwen3vlmoe.js";
+export { seedOss } from "./seed-oss.js";
+export { smollm3 } from "./smollm3.js";

@@ -1,0 +1,156 @@
+// The graph of multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434) up to its output projection. In the absorbed
+// form queries are projected to the latent space, all heads share the cached latent vectors as keys, and the values are
+// part of the keys; files of older converters allow only the expanded form, with keys and values for each head.
+
+import type { ValueId } from "../graph/operation.js";
+import { temperatureAttributes } from "./attention-layer.js";
+import type { DecoderContext } from "./decoder-context.js";
+import type { LatentAttentionSpec } from "./layer.js";
+
+/** Latent attention of a layer; the result is heads × value width columns wide. */
+export function writeLatentAttention(
+  context: DecoderContext,
+  spec: LatentAttentionSpec,
+  layer: number,
+  input: ValueId,
+): ValueId {
+  const block = `blk.${layer}`;
+  const { graph, parameters } = context;
+  const { latentWidth, rope } = spec;
+  const { rotaryWidth } = rope;
+  const query = rotatedQuery(context, spec, block, input);
+  const compressed = graph.matmul(input, `${block}.attn_kv_a_mqa`, {
+    inputs: parameters.embeddingWidth,
+    outputs: latentWidth + rotaryWidth,
+  });
+  const latent = context.norm(
+    graph.columns(compressed, "latent", 0, latentWidth),
+    `${block}.attn_kv_a_norm`,
+    latentWidth,
+  );
+  const position = context.rotate(
+    graph.columns(compressed, "rotated key", latentWidth, rotaryWidth),
+    1,
+    rotaryWidth,
+    rope,
+  );
+  return spec.absorbed
+    ? absorbedAttention(context, spec, layer, query, latent, position)
+    : expandedAttention(context, spec, layer, query, latent, position);
+}
+
+function rotatedQuery(context: DecoderContext, spec: LatentAttentionSpec, block: string, input: ValueId): ValueId {
+  const { graph, parameters } = context;
+  const { heads, unrotatedWidth, queryLatentWidth, rope } = spec;
+  const headWidth = unrotatedWidth + rope.rotaryWidth;
+  const outputs = heads * headWidth;
+  const inputs = parameters.embeddingWidth;
+  if (queryLatentWidth === undefined) {
+    const query = graph.matmul(input, `${block}.attn_q`, { inputs, outputs });
+    return context.rotate(query, heads, headWidth, rope, unrotatedWidth);
+  }
+  const compressed = graph.matmul(input, `${block}.attn_q_a`, { inputs, outputs: queryLatentWidth });
+  const normed = context.norm(compressed, `${block}.attn_q_a_norm`, queryLatentWidth);
+  const query = graph.matmul(normed, `${block}.attn_q_b`, { inputs: queryLatentWidth, outputs });
+  return context.rotate(query, heads, headWidth, rope, unrotatedWidth);
+}
+
+function absorbedAttention(
+  context: DecoderContext,
+  { heads, latentWidth, unrotatedWidth, valueWidth, scale, rope, temperature }: LatentAttentionSpec,
+  layer: number,
+  query: ValueId,
+  latent: ValueId,
+  position: ValueId,
+): ValueId {
+  const block = `blk.${layer}`;
+  const { graph } = context;
+  const { rotaryWidth } = rope;
+  const headWidth = unrotatedWidth + rotaryWidth;
+  const keyWidth = latentWidth + rotaryWidth;
+  const absorbed = graph.groupedMatmul(query, `${block}.attn_k_b`, {
+    inputs: unrotatedWidth,
+    rows: latentWidth,
+    matrices: heads,
+    slots: heads,
+    inputStride: headWidth,
+  });
+  const fullQuery = graph.emit("query", {
+    kind: "concat-heads",
+    left: absorbed,
+    right: query,
+    heads,
+    leftWidth: latentWidth,
+    rightWidth: rotaryWidth,
+    rightStride: headWidth,
+    rightOffset: unrotatedWidth,
+  });
+  const key = graph.emit("key", {
+    kind: "concat-heads",
+    left: latent,
+    right: position,
+    heads: 1,
+    leftWidth: latentWidth,
+    rightWidth: rotaryWidth,
+    rightStride: 0,
+    rightOffset: 0,
+  });
+  const attended = graph.attention(fullQuery, key, undefined, {
+    layer: context.addKvLayer(layer, { kvHeads: 1, keyWidth, valueWidth: 0 }),
+    heads,
+    kvHeads: 1,
+    keyWidth,
+    valueWidth: latentWidth,
+    scale,
+    valuesInKeys: true,
+    ...temperatureAttributes(temperature),
+  });
+  return graph.groupedMatmul(attended, `${block}.attn_v_b`, {
+    inputs: latentWidth,
+    rows: valueWidth,
+    matrices: heads,
+    slots: heads,
+    inputStride: latentWidth,
+  });
+}
+
+function expandedAttention(
+  context: DecoderContext,
+  { heads, latentWidth, unrotatedWidth, valueWidth, scale, rope, temperature }: LatentAttentionSpec,
+  layer: number,
+  query: ValueId,
+  latent: ValueId,
+  position: ValueId,
+): ValueId {
+  const { graph } = context;
+  const keyWidth = unrotatedWidth + rope.rotaryWidth;
+  const expand = (firstOutput: number, outputs: number): ValueId =>
+    graph.groupedMatmul(latent, `blk.${layer}.attn_kv_b`, {
+      inputs: latentWidth,
+      rows: unrotatedWidth + valueWidth,
+      matrices: heads,
+      slots: heads,
+      firstOutput,
+      outputs,
+      flat: true,
+    });
+  const key = graph.emit("key", {
+    kind: "concat-heads",
+    left: expand(0, unrotatedWidth),
+    right: position,
+    heads,
+    leftWidth: unrotatedWidth,
+    rightWidth: rope.rotaryWidth,
+    rightStride: 0,
+    rightOffset: 0,
+  });
+  return graph.attention(query, key, expand(unrotatedWidth, valueWidth), {
+    layer: context.addKvLayer(layer, { kvHeads: heads, keyWidth, valueWidth }),
+    heads,
+    kvHeads: heads,
+    keyWidth,
+    valueWidth,
+    scale,
+    ...temperatureAttributes(temperature),
+  });
+}
