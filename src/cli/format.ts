@@ -16,6 +16,18 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(digits)} ${bytes === 1 ? "byte" : UNITS[unit]}`;
 }
 
+/** A number of parameters with three significant digits: "30.5 B", "596 M". */
+export function formatParameters(count: number): string {
+  const [unit, name] = count >= 999.5e6 ? [1e9, "B"] : count >= 999.5e3 ? [1e6, "M"] : [1e3, "k"];
+  const value = count / unit;
+  return `${value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2)} ${name}`;
+}
+
+/** The parameters of a model: "30.5 B, 3.34 B active". */
+export function describeCount({ total, active }: { readonly total: number; readonly active: number }): string {
+  return active === total ? formatParameters(total) : `${formatParameters(total)}, ${formatParameters(active)} active`;
+}
+
 /** A count with thousands separators: "128,256". */
 export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");

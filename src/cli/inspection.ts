@@ -6,6 +6,8 @@ import { detectArchitecture } from "../architectures/registry.js";
 import { GgufError, ModelError, type RocmForgeError } from "../errors.js";
 import type { GgufFile, GgufPart, MappingState } from "../gguf/file.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
+import { GraphBuilder } from "../graph/builder.js";
+import { countParameters, type ParameterCount } from "../graph/parameter-count.js";
 import type { GgufScalar, GgufValue } from "../gguf/value.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 import { roleOf } from "./tensor-role.js";
@@ -58,6 +60,8 @@ export interface Inspection {
   readonly mapping: MappingState;
   readonly architecture: { readonly name: string | undefined; readonly supported: boolean; readonly problem?: string };
   readonly parameters: HyperParameters | undefined;
+  /** Parameters that inference uses, and those that one token uses; undefined for an unsupported architecture. */
+  readonly parameterCount: ParameterCount | undefined;
   readonly tokenizer: TokenizerInspection | undefined;
   readonly metadata: Readonly<Record<string, ShownValue>>;
   readonly bytesByRole: readonly ByteShare[];
@@ -113,9 +117,11 @@ export function inspectFile(file: GgufFile): InspectionResult {
   return { inspection, failure: modelFailure ?? tokenizerFailure };
 }
 
+const NO_PARAMETERS = { parameters: undefined, parameterCount: undefined };
+
 function inspectModel(
   file: GgufFile,
-): Pick<Inspection, "architecture" | "parameters"> & { readonly failure?: RocmForgeError } {
+): Pick<Inspection, "architecture" | "parameters" | "parameterCount"> & { readonly failure?: RocmForgeError } {
   const { tensors, metadata } = file;
   const stated = metadata.get("general.architecture");
   const name = typeof stated === "string" ? stated : undefined;
@@ -123,12 +129,15 @@ function inspectModel(
     const { descriptor, source } = detectArchitecture(metadata, tensors);
     const architecture = { name: name ?? descriptor.name, supported: true };
     // A file with only a vocabulary need not describe layers.
-    return { architecture, parameters: tensors.size === 0 ? undefined : descriptor.readHyperParameters(source) };
+    if (tensors.size === 0) return { architecture, ...NO_PARAMETERS };
+    const parameters = descriptor.readHyperParameters(source);
+    const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => tensors.has(tensor) });
+    return { architecture, parameters, parameterCount: countParameters(descriptor.buildGraph(graph, parameters)) };
   } catch (error) {
     if (error instanceof ModelError)
-      return { architecture: { name, supported: false, problem: error.message }, parameters: undefined };
+      return { architecture: { name, supported: false, problem: error.message }, ...NO_PARAMETERS };
     if (!(error instanceof GgufError)) throw error;
-    return { architecture: { name, supported: false, problem: error.message }, parameters: undefined, failure: error };
+    return { architecture: { name, supported: false, problem: error.message }, ...NO_PARAMETERS, failure: error };
   }
 }
 

@@ -8,10 +8,12 @@ import { GgufFile, type GgufTensor } from "../gguf/file.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
+import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import { LazyTensor, type LazyTensorObserver } from "../tensor/lazy-tensor.js";
 import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
+import { readStack, stackExperts, type StackedTensor } from "./stacked-tensors.js";
 import { uploadWithinBudget } from "./tensor-upload.js";
 
 /** Loads in flight during a prefetch: enough to keep reading while another tensor is being uploaded. */
@@ -39,7 +41,10 @@ type ProgressListener = (progress: LoadingProgress) => void;
 /** Loads a model's tensors to a backend on first use; owns the open file and the device cache. */
 export class GgufLoader implements AsyncDisposable {
   readonly file: GgufFile;
+  /** The tensors of the file by name, and stacks of those that its converter wrote one by one. */
+  readonly tensors: ReadonlyMap<string, TensorDescriptor>;
   readonly cache: DeviceCache;
+  readonly #stacks: ReadonlyMap<string, StackedTensor>;
   readonly #lifetime = new Lifetime("the model loader");
   readonly #handles = new Map<Backend, Map<string, LazyTensor>>();
   readonly #inFlight = new Set<Promise<unknown>>();
@@ -57,6 +62,14 @@ export class GgufLoader implements AsyncDisposable {
       refuseValue("loader", "cacheBudgetBytes", "a number of bytes", cacheBudgetBytes);
     }
     this.file = file;
+    this.#stacks = stackExperts(file.tensors);
+    this.tensors =
+      this.#stacks.size === 0
+        ? file.tensors
+        : new Map<string, TensorDescriptor>([
+            ...file.tensors,
+            ...Array.from(this.#stacks, ([name, { descriptor }]) => [name, descriptor] as const),
+          ]);
     this.cache = new DeviceCache(cacheBudgetBytes);
     this.#observer = this.#observe(this.cache);
   }
@@ -73,7 +86,12 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   has(name: string): boolean {
-    return this.file.tensors.has(name);
+    return this.tensors.has(name);
+  }
+
+  /** Whether a tensor's bytes can be used where the file is mapped. */
+  isMapped(name: string): boolean {
+    return this.file.mappingState.mapped && !this.#stacks.has(name);
   }
 
   /** The one handle on a tensor for a backend. Nothing is loaded until its `load` is called. */
@@ -190,18 +208,18 @@ export class GgufLoader implements AsyncDisposable {
     this.file[Symbol.dispose]();
   }
 
-  #tensor(name: string): GgufTensor {
-    const tensor = this.file.tensors.get(name);
+  #tensor(name: string): TensorDescriptor {
+    const tensor = this.tensors.get(name);
     if (tensor !== undefined) return tensor;
-    const nearest = nearestNames(name, this.file.tensors.keys());
+    const nearest = nearestNames(name, this.tensors.keys());
     throw new TensorError(
       "TENSOR_MISSING",
-      `[loader] the model has no tensor "${name}"; it has ${this.file.tensors.size}${nearest.length === 0 ? "" : `, the nearest: ${nearest.join(", ")}`}`,
+      `[loader] the model has no tensor "${name}"; it has ${this.tensors.size}${nearest.length === 0 ? "" : `, the nearest: ${nearest.join(", ")}`}`,
       { details: { name, nearest } },
     );
   }
 
-  #load(handle: LazyTensor, tensor: GgufTensor, backend: Backend): Promise<DeviceTensor> {
+  #load(handle: LazyTensor, tensor: TensorDescriptor, backend: Backend): Promise<DeviceTensor> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("the model loader"));
     const load = uploadWithinBudget(handle, this.#source(tensor), backend, this.cache);
     this.#inFlight.add(load);
@@ -210,10 +228,20 @@ export class GgufLoader implements AsyncDisposable {
     return load;
   }
 
-  #source(tensor: GgufTensor): TensorSource {
+  #source(descriptor: TensorDescriptor): TensorSource {
     const { file } = this;
+    const stack = this.#stacks.get(descriptor.name);
+    if (stack !== undefined) {
+      const read = file.readTensor.bind(file);
+      return {
+        descriptor,
+        read: (target, byteOffset) => readStack(stack, target, byteOffset, read),
+        mappedLocation: () => undefined,
+      };
+    }
+    const tensor = file.tensors.get(descriptor.name) as GgufTensor;
     return {
-      descriptor: tensor,
+      descriptor,
       read: (target, byteOffset) => file.readTensor(tensor, target, byteOffset),
       mappedLocation: () => {
         const mapping = file.mapping(tensor.part);
@@ -225,7 +253,8 @@ export class GgufLoader implements AsyncDisposable {
   #readAhead({ state, descriptor }: LazyTensor): void {
     if (state !== "unloaded") return;
     const tensor = this.file.tensors.get(descriptor.name);
-    if (tensor !== undefined) this.file.adviseWillNeed(tensor);
+    const parts = tensor === undefined ? (this.#stacks.get(descriptor.name)?.parts ?? []) : [tensor];
+    for (const part of parts) this.file.adviseWillNeed(part);
   }
 
   /** Forwards to the cache's bookkeeping, and updates the loader's own. */

@@ -272,9 +272,9 @@ function kvCacheOptions(
   return { ...kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
 }
 
-function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, { file }: GgufLoader): number {
+function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, loader: GgufLoader): number {
   return descriptors.reduce(
-    (total, descriptor) => total + backend.residentBytes(descriptor, file.mappingState.mapped),
+    (total, descriptor) => total + backend.residentBytes(descriptor, loader.isMapped(descriptor.name)),
     0,
   );
 }

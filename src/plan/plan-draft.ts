@@ -35,7 +35,8 @@ export function draftPlan(loader: GgufLoader, backend: Backend, config: PlanConf
 }
 
 function draft(loader: GgufLoader, backend: Backend, config: PlanConfig): PlanDraft {
-  const { tensors, metadata } = loader.file;
+  const { tensors } = loader;
+  const { metadata } = loader.file;
   const { descriptor, source } = detectArchitecture(metadata, tensors);
   const parameters = descriptor.readHyperParameters(source);
   const resolved = resolvePlanConfig(config, parameters, backend);
@@ -75,8 +76,7 @@ function others(problems: readonly LayerProblem[], kind: string): string {
 /** Each problem as a sentence, up to MAX_LISTED_PROBLEMS. */
 function sentences(problems: readonly LayerProblem[], loader: GgufLoader): string[] {
   const lines = problems.slice(0, MAX_LISTED_PROBLEMS).map(({ subject, expected, found }, index) => {
-    const nearest =
-      found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.file.tensors.keys()) : [];
+    const nearest = found === MISSING && index < MAX_SUGGESTIONS ? nearestNames(subject, loader.tensors.keys()) : [];
     const suggestion = nearest.length === 0 ? "" : ` (similar: ${nearest.join(", ")})`;
     return `${subject}: expected ${expected}, found ${found}${suggestion}`;
   });

@@ -85,7 +85,7 @@ function readMixers(
 ): readonly AttentionSpec[] {
   const windows = windowLayers(reader, { layers: layers.length, period: WINDOW_PERIOD, list: true });
   const { mixer: first } = layers[0];
-  const windowed = readWindowed(reader, first);
+  const windowed = readWindowed(reader, first, Math.max(...layers.map(({ mixer }) => mixer.heads)));
   const shared = reader.optionalNonNegative("attention.shared_kv_layers") ?? 0;
   const firstShared = layers.length - shared;
   if (!Number.isInteger(shared) || (shared > 0 && firstShared < 1))
@@ -98,7 +98,13 @@ function readMixers(
       valueNorm: true,
       ...(windows[index] ? windowed : {}),
     };
-    if (index >= firstShared) return { ...own, kvOfLayer: sourceLayer(reader, windows, firstShared, index) };
+    if (index >= firstShared) {
+      const kvOfLayer = sourceLayer(reader, windows, firstShared, index);
+      const { kvHeads } = layers[kvOfLayer].mixer;
+      if (kvHeads !== own.kvHeads)
+        reader.refuse("attention.head_count_kv", `${kvHeads} in layer ${index}, as in ${kvOfLayer}`, `${own.kvHeads}`);
+      return { ...own, kvOfLayer };
+    }
     return hasValues || own.keyWidth !== own.valueWidth ? own : { ...own, keysAsValues: true };
   });
 }
@@ -117,10 +123,16 @@ function sourceLayer(
 }
 
 /** What window layers have of their own: width of heads, rope without divisors, and the window. */
-function readWindowed(reader: HyperParameterReader, { rope, ...full }: AttentionSpec): Partial<AttentionSpec> {
+function readWindowed(
+  reader: HyperParameterReader,
+  { rope, ...full }: AttentionSpec,
+  heads: number,
+): Partial<AttentionSpec> {
   if (rope === undefined) throw new TypeError("this family rotates");
   const keyWidth = reader.optionalCount("attention.key_length_swa", MAX_WIDTH) ?? full.keyWidth;
   const valueWidth = reader.optionalCount("attention.value_length_swa", MAX_WIDTH) ?? full.valueWidth;
+  if (heads * Math.max(keyWidth, valueWidth) > MAX_WIDTH)
+    reader.refuse("attention.key_length_swa", `heads × width of at most ${MAX_WIDTH}`, `${heads} × ${keyWidth}`);
   const rotaryWidth = reader.optionalCount("rope.dimension_count_swa", MAX_WIDTH) ?? keyWidth;
   if (rotaryWidth > keyWidth || rotaryWidth % 2 !== 0)
     reader.refuse("rope.dimension_count_swa", `an even number up to ${keyWidth} (a head)`, String(rotaryWidth));

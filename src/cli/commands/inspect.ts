@@ -5,6 +5,7 @@ import { GgufFile } from "../../gguf/file.js";
 import { formatShape } from "../../tensor/descriptor.js";
 import { defineCommand } from "../command.js";
 import {
+  describeCount,
   countOf,
   formatBar,
   formatBytes,
@@ -78,7 +79,7 @@ function describe(inspection: Inspection): string {
   ].join("\n");
 }
 
-function describeArchitecture({ architecture, parameters, tensors }: Inspection): string[] {
+function describeArchitecture({ architecture, parameters, parameterCount, tensors }: Inspection): string[] {
   const name = architecture.name === undefined ? "not stated" : printable(architecture.name);
   const verdict = architecture.supported ? "supported" : "not supported";
   const lines = ["", `architecture: ${name} (${verdict})`];
@@ -90,7 +91,11 @@ function describeArchitecture({ architecture, parameters, tensors }: Inspection)
     ...lines,
     "",
     "hyper-parameters",
-    formatTable([["layers", formatNumber(layers.length)], ...parameterRows("", rest)]),
+    formatTable([
+      ...(parameterCount === undefined ? [] : [["parameters", describeCount(parameterCount)]]),
+      ["layers", formatNumber(layers.length)],
+      ...parameterRows("", rest),
+    ]),
     ...describeLayerSpecs(layers),
   ];
 }

@@ -2,9 +2,10 @@
 
 import { createBackend } from "../../backends/registry.js";
 import { openPlan } from "../../engine/open-plan.js";
+import { countParameters } from "../../graph/parameter-count.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { defineCommand } from "../command.js";
-import { countOf, formatBytes, formatTable, printable } from "../format.js";
+import { countOf, describeCount, formatBytes, formatTable, printable } from "../format.js";
 import { describeLayers } from "../layer-text.js";
 import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
 import { nameOperation } from "../operation-names.js";
@@ -68,6 +69,7 @@ function planData(planned: ExecutionPlan, withProgram: boolean): object {
         sizeBytes: tensor?.descriptor.sizeBytes,
       })),
     })),
+    parameterCount: countParameters(program),
     memory: memoryOf(planned),
     loadedTensors: planned.loadingStats().loadedTensors,
     ...(withProgram ? { program } : {}),
@@ -104,6 +106,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
   return [
     printable(path),
     `  architecture ${parameters.architecture}, ${countOf(parameters.layers.length, "layer")}, ${countOf(program.operations.length, "operation")}, ${countOf(program.weights.length, "weight")}`,
+    `  parameters ${describeCount(countParameters(program))}`,
     `  context ${countOf(config.contextTokens, "token")} (the model's own: ${countOf(parameters.contextLength, "token")})`,
     `  backend ${backend.description.name}: ${backend.description.summary}`,
     "",
