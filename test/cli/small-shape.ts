@@ -15,6 +15,5 @@ export const SMALL_SHAPE: ModelShape = {
   normEpsilon: 1e-5,
   ropeBase: 10_000,
   tied: false,
-  attentionBiases: false,
   vocabulary: { kind: "spm", size: 1024, control: { 1: "<s>", 2: "</s>" }, bos: 1, eos: 2, addsBos: true },
 };

@@ -4,7 +4,7 @@ import { GgufMetadata } from "../../gguf/metadata.js";
 import { createTokenizer } from "../../tokenizer/tokenizer.js";
 import { synthPlan } from "./model-plan.js";
 import { type ModelShape, ropeDivisors, SHAPES } from "./shape.js";
-import { matrixType, MIX_NAMES, type MatrixPart, type MixName } from "./type-mix.js";
+import { matrixType, MIX_NAMES, type MixName } from "./type-mix.js";
 import { vocabularyEntries } from "./vocabulary.js";
 
 type ShapeName = keyof typeof SHAPES;
@@ -24,6 +24,17 @@ describe("sizes", () => {
   ] as const)("%s in %s weighs about %d MB, as the real one does", (name, mix, megabytes) => {
     const { fileBytes } = encodeHeader(synthPlan(name, SHAPES[name], { mix, seed: 1 }));
     expect(Math.abs(fileBytes / 1e6 / megabytes - 1)).toBeLessThan(0.005);
+  });
+
+  // Of the files that llama.cpp's figures were measured with.
+  it.each([
+    ["qwen3-30b-a3b", "Q4_K", 17.3],
+    ["gpt-oss-20b", "MXFP4_MOE", 12.1],
+    ["gemma3-12b", "Q4_K", 6.9],
+    ["glm4.7-flash", "Q4_K", 17.1],
+  ] as const)("%s in %s weighs about %d GB", (name, mix, gigabytes) => {
+    const { fileBytes } = encodeHeader(synthPlan(name, SHAPES[name], { mix, seed: 1 }));
+    expect(Math.abs(fileBytes / 1e9 / gigabytes - 1)).toBeLessThan(0.02);
   });
 });
 
@@ -80,7 +91,7 @@ describe("mixes of types", () => {
   });
 
   it("keeps rows that fit no block unquantized", () => {
-    const place = { part: "attn_q" as MatrixPart, width: 40, layer: 0, layers: 1, queryGroup: 1, tied: false };
+    const place = { part: "attn_q", width: 40, layer: 0, layers: 1, queryGroup: 1, tied: false };
     expect(matrixType("Q4_K_M", place)).toBe("F16");
   });
 });

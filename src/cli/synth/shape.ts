@@ -1,6 +1,9 @@
 // The shapes of synthetic models: the numbers of published models, from their own configuration files. Weights are
 // random, so a file of such a shape costs as much to run as the real model and generates nonsense.
 
+import type { GgufEntry } from "../../gguf/entry.js";
+import { RECENT_SHAPES } from "./recent-shapes.js";
+
 /** The kind and size of a vocabulary. */
 export interface VocabularyShape {
   /** The tokenizer: byte-level BPE, or SentencePiece (`spm`). */
@@ -17,14 +20,21 @@ export interface VocabularyShape {
   readonly addsBos: boolean;
 }
 
-/** The hyper-parameters of a synthetic model. */
+/** The hyper-parameters of a synthetic model. Its tensors are those that the architecture's graph asks for. */
 export interface ModelShape {
   readonly title: string;
-  readonly architecture: "llama" | "qwen2";
+  /** As in `general.architecture`. */
+  readonly architecture: string;
   readonly layers: number;
   readonly width: number;
   readonly heads: number;
   readonly kvHeads: number;
+  /** Width of a key; absent: the embedding width divided by the heads. */
+  readonly headWidth?: number;
+  /** Width of a value; absent: that of a key. */
+  readonly valueWidth?: number;
+  /** Rotated columns of a head; absent: all. */
+  readonly rotaryWidth?: number;
   readonly feedForward: number;
   readonly context: number;
   readonly normEpsilon: number;
@@ -38,10 +48,16 @@ export interface ModelShape {
   };
   /** Whether the embedding table is also the output matrix. */
   readonly tied: boolean;
-  /** Whether query, key and value have biases. */
-  readonly attentionBiases: boolean;
+  /** Further keys, without the architecture's prefix; they replace those above. */
+  readonly keys?: (shape: Pick<ModelShape, "layers">) => readonly GgufEntry[];
+  /** Optional tensors that the file has. */
+  readonly tensors?: readonly string[];
+  /** Optional tensors that a layer has, without the layer's prefix. */
+  readonly layerTensors?: (layer: number) => readonly string[];
   readonly vocabulary: VocabularyShape;
 }
+
+const ATTENTION_BIASES = ["attn_q.bias", "attn_k.bias", "attn_v.bias"];
 
 const LLAMA3_VOCABULARY: VocabularyShape = {
   kind: "bpe",
@@ -84,7 +100,6 @@ export const SHAPES = {
     ropeBase: 500_000,
     ropeScaling: { factor: 32, low: 1, high: 4, original: 8192 },
     tied: true,
-    attentionBiases: false,
     vocabulary: LLAMA3_VOCABULARY,
   },
   "llama3-8b": {
@@ -99,7 +114,6 @@ export const SHAPES = {
     normEpsilon: 1e-5,
     ropeBase: 500_000,
     tied: false,
-    attentionBiases: false,
     vocabulary: LLAMA3_VOCABULARY,
   },
   "qwen2-0.5b": {
@@ -114,7 +128,7 @@ export const SHAPES = {
     normEpsilon: 1e-6,
     ropeBase: 1_000_000,
     tied: true,
-    attentionBiases: true,
+    layerTensors: () => ATTENTION_BIASES,
     vocabulary: {
       kind: "bpe",
       pre: "qwen2",
@@ -138,7 +152,6 @@ export const SHAPES = {
     normEpsilon: 1e-5,
     ropeBase: 10_000,
     tied: false,
-    attentionBiases: false,
     vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
   "mistral-7b": {
@@ -153,17 +166,17 @@ export const SHAPES = {
     normEpsilon: 1e-5,
     ropeBase: 10_000,
     tied: false,
-    attentionBiases: false,
     vocabulary: SENTENCE_PIECE_VOCABULARY,
   },
+  ...RECENT_SHAPES,
 } as const satisfies Readonly<Record<string, ModelShape>>;
 
 /** The names of the shapes. */
 export const SHAPE_NAMES = Object.keys(SHAPES) as readonly (keyof typeof SHAPES)[];
 
 /** One divisor per rope pair: 1 for fast rotations, the factor for slow ones, and a smooth transition between. */
-export function ropeDivisors({ width, heads, ropeBase, ropeScaling }: ModelShape): number[] {
-  const pairs = width / heads / 2;
+export function ropeDivisors({ width, heads, headWidth = width / heads, ropeBase, ropeScaling }: ModelShape): number[] {
+  const pairs = headWidth / 2;
   if (ropeScaling === undefined) return Array.from({ length: pairs }, () => 1);
   const { factor, low, high, original } = ropeScaling;
   return Array.from({ length: pairs }, (_, pair) => {

@@ -1,23 +1,12 @@
 // The block type of each matrix of a file. The named mixes are those of llama.cpp's quantizer, so that a synthetic file
-// has the size of a downloaded one: the rules are its own, for models without experts and without calibration.
+// has the size of a downloaded one: the rules are its own, without calibration. `Q4_K` alone is that type for every matrix but the output.
 
 import { layoutByName, type SupportedTypeName } from "../../quant/layout.js";
 
-/** The role of a matrix in a model. */
-export type MatrixPart =
-  | "token_embd"
-  | "output"
-  | "attn_q"
-  | "attn_k"
-  | "attn_v"
-  | "attn_output"
-  | "ffn_gate"
-  | "ffn_up"
-  | "ffn_down";
-
 /** The properties of a matrix that decide its type. */
 interface MatrixRole {
-  readonly part: MatrixPart;
+  /** The tensor's name without the layer and `.weight`. */
+  readonly part: string;
   /** Elements of a row. */
   readonly width: number;
   readonly layer: number;
@@ -30,7 +19,8 @@ interface MatrixRole {
 
 type Rule = (place: MatrixRole) => SupportedTypeName;
 
-type PartTypes = { readonly [Part in MatrixPart]?: SupportedTypeName | Rule };
+/** By the names of matrices; those of experts are treated like those of dense networks unless they are named. */
+type PartTypes = Readonly<Record<string, SupportedTypeName | Rule>>;
 
 interface TypeMix {
   /** `general.file_type`; undefined if no number is standardised. */
@@ -88,6 +78,7 @@ const MIXES = {
     },
   },
   Q3_K_L: { fileType: 13, base: "Q3_K", parts: { attn_v: "Q5_K", attn_output: "Q5_K", ffn_down: "Q5_K" } },
+  Q4_K: { base: "Q4_K" },
   Q4_K_S: {
     fileType: 14,
     base: "Q4_K",
@@ -105,6 +96,12 @@ const MIXES = {
   TQ1_0: { fileType: 36, base: "TQ1_0", parts: { token_embd: "Q4_K" } },
   TQ2_0: { fileType: 37, base: "TQ2_0", parts: { token_embd: "Q4_K" } },
   MXFP4: { base: "MXFP4", output: "Q8_0" },
+  MXFP4_MOE: {
+    fileType: 38,
+    base: "Q8_0",
+    output: "Q8_0",
+    parts: { ffn_gate_exps: "MXFP4", ffn_up_exps: "MXFP4", ffn_gate_up_exps: "MXFP4", ffn_down_exps: "MXFP4" },
+  },
   NVFP4: { base: "NVFP4" },
 } as const satisfies Readonly<Record<string, TypeMix>>;
 
@@ -119,11 +116,15 @@ export function fileTypeOf(mix: MixName): number | undefined {
   return (MIXES[mix] as TypeMix).fileType;
 }
 
+/** Small matrices that quantizers leave as they are. */
+const UNQUANTIZED = new Set(["ffn_gate_inp", "ffn_gate_inp_shexp", "per_layer_model_proj"]);
+
 /** The type of a matrix in a mix. */
 export function matrixType(mix: MixName, place: MatrixRole): SupportedTypeName {
   const { base, output = "Q6_K", parts }: TypeMix = MIXES[mix];
   const isOutput = place.part === "output" || (place.part === "token_embd" && place.tied);
-  const special = parts?.[place.part];
+  if (UNQUANTIZED.has(place.part)) return "F32";
+  const special = parts?.[place.part] ?? parts?.[place.part.replace(/_(?:exps|shexp)$/, "")];
   const wanted = isOutput ? output : typeof special === "function" ? special(place) : (special ?? base);
   return fitting(wanted, place.width);
 }

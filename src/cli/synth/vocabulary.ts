@@ -56,7 +56,7 @@ function spmEntries({ size, control }: VocabularyShape): GgufEntry[] {
   }
   const firstWord = tokens.length;
   tokens.push(SPACE.spm, ...LETTERS);
-  tokens.push(...makeWords(SPACE.spm, size - tokens.length));
+  for (const word of makeWords(SPACE.spm, size - tokens.length)) tokens.push(word);
   while (types.length < size) types.push(TYPE.normal);
   return [
     arr("tokenizer.ggml.tokens", "string", tokens),
