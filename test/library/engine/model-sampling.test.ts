@@ -202,6 +202,20 @@ describe("suppressed tokens", () => {
     expect(text).toMatch(/^[a-z ]{1,20}$/);
   });
 
+  it("that a grammar cannot do without fail the request, and only that", async () => {
+    const needed = Array.from({ length: plain.vocabularySize }, (_, id) => id).filter((id) =>
+      plain.detokenize([id]).startsWith("q"),
+    );
+    expect(needed.length).toBeGreaterThan(0);
+    const path = await changedFile("no-q.gguf", [arr("tokenizer.ggml.suppress_tokens", "int32", needed)]);
+    await using without = await loadModel(path, OPTIONS);
+    await expect(without.generate(PROMPT, { ...GREEDY, regex: "q" }).result).rejects.toMatchObject({
+      code: "OPTION_VALUE",
+      message: expect.stringContaining("excludes every token") as string,
+    });
+    expect((await without.generate(PROMPT, { ...GREEDY, regex: "x" }).result).text).toBe("x");
+  });
+
   it("leave a text as it is", async () => {
     expect(model.detokenize(model.tokenize(greedyText))).toBe(greedyText);
     const [first, second] = await Promise.all([plain, model].map((each) => each.logits(each.tokenize(PROMPT))));
