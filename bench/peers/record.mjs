@@ -1,5 +1,5 @@
 // `node bench/peers/record.mjs`: records llama.cpp's answers for the random models, and its tokens for texts in Gemma's
-// manner, in test/fixtures/peers.
+// manner and for every pre-tokenizer, in test/fixtures/peers.
 // Needs `npm install --prefix bench/peers`; run it when the models or the peer's version change.
 
 import { createViteServer } from "vitest/node";
@@ -16,6 +16,8 @@ try {
   console.log(`recorded the answers for ${await recordAnswers()} models`);
   const { recordGemmaTokens } = await server.ssrLoadModule("/test/peers/record-gemma-tokens.ts");
   console.log(`recorded the tokens of ${await recordGemmaTokens()} texts`);
+  const { recordPreTokenizers } = await server.ssrLoadModule("/test/peers/record-pre-tokenizers.ts");
+  console.log(`recorded the ids of ${await recordPreTokenizers()} pre-tokenizers`);
 } finally {
   await server.close();
 }

@@ -9,6 +9,7 @@ import type { GgufMetadata } from "../gguf/metadata.js";
 import { GraphBuilder } from "../graph/builder.js";
 import { countParameters, type ParameterCount } from "../graph/parameter-count.js";
 import type { GgufScalar, GgufValue } from "../gguf/value.js";
+import { readRecommendedSampling, type RecommendedSampling } from "../sampler/recommended-sampling.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
 import { roleOf } from "./tensor-role.js";
 
@@ -38,6 +39,8 @@ interface TokenizerInspection {
   readonly vocabularySize: number;
   readonly merges: number;
   readonly specialTokens: readonly SpecialToken[];
+  /** How many tokens the file says are never to be chosen. */
+  readonly suppressedTokens: number;
 }
 
 /** The bytes of a group of tensors. */
@@ -63,6 +66,8 @@ export interface Inspection {
   /** Parameters that inference uses, and those that one token uses; undefined for an unsupported architecture. */
   readonly parameterCount: ParameterCount | undefined;
   readonly tokenizer: TokenizerInspection | undefined;
+  /** The sampling that the file recommends. */
+  readonly sampling: RecommendedSampling;
   readonly metadata: Readonly<Record<string, ShownValue>>;
   readonly bytesByRole: readonly ByteShare[];
   readonly bytesByType: readonly (ByteShare & { readonly supported: boolean })[];
@@ -103,6 +108,7 @@ export function inspectFile(file: GgufFile): InspectionResult {
     mapping: mappingState,
     ...model,
     tokenizer: inspectTokenizer(metadata),
+    sampling: readRecommendedSampling(metadata),
     metadata: Object.fromEntries(Array.from(metadata.entries(), ({ key, value }) => [key, shown(value)])),
     bytesByRole: shares([...grouped(tensors, ({ name }) => roleOf(name)), header], sizeBytes),
     bytesByType: shares(
@@ -148,7 +154,10 @@ function inspectTokenizer(metadata: GgufMetadata): TokenizerInspection | undefin
     const value = metadata.get(key);
     return typeof value === "string" ? value : undefined;
   };
-  const merges = metadata.get("tokenizer.ggml.merges");
+  const lengthOf = (key: string): number => {
+    const value = metadata.get(key);
+    return typeof value === "object" ? value.length : 0;
+  };
   const specialTokens: SpecialToken[] = [];
   for (const { key, value } of metadata.entries()) {
     const role = /^tokenizer\.ggml\.(.+)_token_id$/.exec(key)?.[1];
@@ -161,8 +170,9 @@ function inspectTokenizer(metadata: GgufMetadata): TokenizerInspection | undefin
     model: text("tokenizer.ggml.model"),
     preTokenizer: text("tokenizer.ggml.pre"),
     vocabularySize: tokens.length,
-    merges: typeof merges === "object" ? merges.length : 0,
+    merges: lengthOf("tokenizer.ggml.merges"),
     specialTokens,
+    suppressedTokens: lengthOf("tokenizer.ggml.suppress_tokens"),
   };
 }
 

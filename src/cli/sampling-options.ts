@@ -82,6 +82,10 @@ export const SAMPLING_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+/** For the texts of commands that have these options. */
+export const SAMPLING_NOTE =
+  "Sampling options that are not given are those that the model's file recommends, else the defaults below.";
+
 /** The values of `SAMPLING_OPTIONS`. */
 type SamplingValues = OptionValues<typeof SAMPLING_OPTIONS>;
 

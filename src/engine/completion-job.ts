@@ -24,6 +24,8 @@ interface JobContext {
   readonly host: SequenceHost;
   readonly tokenizer: TokenTexts;
   readonly vocabularySize: number;
+  /** Tokens that are never chosen, ascending; none by default. */
+  readonly suppressedTokens?: Int32Array;
   readonly constraintTimeoutMs: number;
   readonly counts: TokenCounts;
   /** Called once when a request that ran has ended, with its running time. */
@@ -59,8 +61,11 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   constructor(request: ResolvedRequest, context: JobContext) {
     this.request = request;
     this.#context = context;
-    const { vocabularySize, constraintTimeoutMs: timeoutMs, host, tokenizer } = context;
-    const first = new Sampler(request.sampling, { vocabularySize });
+    const { vocabularySize, suppressedTokens, constraintTimeoutMs: timeoutMs, host, tokenizer } = context;
+    const first = new Sampler(request.sampling, {
+      vocabularySize,
+      ...(suppressedTokens === undefined ? {} : { suppressedTokens }),
+    });
     this.#seed = first.seed;
     for (const token of request.prompt) first.accept(token);
     this.#choices = Array.from({ length: request.choices }, (_, index) => {

@@ -6,6 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { Lifetime } from "../lifetime.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
+import { withRecommended } from "../sampler/recommended-sampling.js";
 import { schedulerLimits } from "../scheduler/limits.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { CompletionJob, type TokenCounts } from "./completion-job.js";
@@ -15,6 +16,7 @@ import { EmbeddingSink } from "./embedding.js";
 import { FailedCompletion } from "./failed-completion.js";
 import { KvStore } from "./kv-store.js";
 import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
+import type { ModelSampling } from "./model-sampling.js";
 import { NO_VOCABULARY } from "./no-vocabulary.js";
 import { refuseTooLarge } from "./plan-fit.js";
 import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
@@ -44,6 +46,7 @@ export interface EngineParts {
   readonly tokenizer: () => Tokenizer;
   readonly chatTemplates: () => ChatTemplates;
   readonly readHeader: () => Promise<HeaderBytes>;
+  readonly sampling: ModelSampling;
   /** Whether the KV cache grows on demand; false allocates all of it before the first request. */
   readonly growsKvCache: boolean;
 }
@@ -58,6 +61,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
   readonly #loop: EngineLoop;
   readonly #limits: RequestLimits;
   readonly #constraintTimeoutMs: number;
+  readonly #suppressedTokens: Int32Array;
   readonly #counts: TokenCounts = { promptTokens: 0, cachedTokens: 0, generatedTokens: 0 };
   readonly #lifetime = new Lifetime("the model");
   readonly #turnover: Turnover;
@@ -76,6 +80,8 @@ export class Engine implements ModelEngine, AsyncDisposable {
     this.name = name;
     this.vocabularySize = program.vocabularySize;
     this.#constraintTimeoutMs = resolved.constraintTimeoutMs;
+    // The output matrix may have fewer rows than the vocabulary has tokens.
+    this.#suppressedTokens = parts.sampling.suppressedTokens.filter((token) => token < program.vocabularySize);
     // A plan's steps hold no more than its context.
     const maxStepTokens = Math.min(backend.maxStepTokens, config.contextTokens);
     const maxStepOutputs = Math.min(backend.maxStepOutputs, config.contextTokens);
@@ -117,12 +123,13 @@ export class Engine implements ModelEngine, AsyncDisposable {
   complete(request: CompletionRequest): WholeCompletion {
     try {
       this.#lifetime.assertAlive();
-      const resolved = this.#withDryBreakers(resolveRequest(request, this.#limits));
+      const resolved = this.#withDefaults(resolveRequest(request, this.#limits));
       this.#refuseTooLarge(resolved.prompt.length + resolved.maxTokens);
       const job = new CompletionJob(resolved, {
         host: this.#loop,
         tokenizer: this.#parts.hasVocabulary ? this.tokenizer : NO_VOCABULARY,
         vocabularySize: this.vocabularySize,
+        suppressedTokens: this.#suppressedTokens,
         constraintTimeoutMs: this.#constraintTimeoutMs,
         counts: this.#counts,
         ended: (runningMs) => this.#turnover.note(runningMs),
@@ -214,7 +221,13 @@ export class Engine implements ModelEngine, AsyncDisposable {
       refuseTooLarge(this.#parts.plan, tokens);
   }
 
-  /** Uses the default breakers if DRY is enabled without any; they are resolved once per vocabulary. */
+  /** Fills in what the model's file recommends, and breakers if DRY is enabled without any. */
+  #withDefaults(request: ResolvedRequest): ResolvedRequest {
+    const sampling = withRecommended(this.#parts.sampling.recommended, request.sampling);
+    return this.#withDryBreakers({ ...request, sampling });
+  }
+
+  /** The default breakers are resolved once per vocabulary. */
   #withDryBreakers(request: ResolvedRequest): ResolvedRequest {
     const { sampling } = request;
     const wantsBreakers = (sampling.dryMultiplier ?? 0) > 0 && sampling.dryBreakers === undefined;

@@ -5,6 +5,7 @@ import type { Backend } from "../backends/contract.js";
 import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
 import { Engine } from "../engine/engine.js";
 import { FailedCompletion } from "../engine/failed-completion.js";
+import { readModelSampling } from "../engine/model-sampling.js";
 import type { ModelOptions } from "../engine/open-plan.js";
 import type { EngineStatistics, TokenConstraint } from "../engine/serving.js";
 import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
@@ -305,6 +306,7 @@ export class Model implements AsyncDisposable {
         tokenizer: () => this.tokenizer,
         chatTemplates: () => this.chatTemplates,
         readHeader: () => this.readHeader(),
+        sampling: readModelSampling(this.#loader.file.metadata),
         growsKvCache: serving === undefined,
       },
       // Callers in the same process wait for their requests: none is refused because of a long queue.

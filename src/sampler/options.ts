@@ -92,10 +92,13 @@ const WINDOW: Range = { from: -1, to: LARGEST_TOKEN, whole: true };
 const SHARE: Range = { from: 0, to: 1 };
 const PENALTY: Range = { from: -LARGEST_PENALTY, to: LARGEST_PENALTY };
 
+/** A sampling option that is a number. */
+export type NumericSamplerOption = {
+  [K in keyof SamplerOptions]: SamplerOptions[K] extends number ? K : never;
+}[keyof SamplerOptions];
+
 /** The valid range of every numeric sampling option. */
-export const SAMPLER_RANGES: {
-  readonly [K in keyof SamplerOptions as SamplerOptions[K] extends number ? K : never]: Range;
-} = {
+export const SAMPLER_RANGES: { readonly [K in NumericSamplerOption]: Range } = {
   temperature: { from: 0, to: 1e6 },
   topK: COUNT,
   topP: SHARE,
@@ -122,10 +125,10 @@ export function resolveSamplerOptions(options: Partial<SamplerOptions>): Sampler
   refuseUnknownKeys("sampler", options, Object.keys(SAMPLER_DEFAULTS));
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const resolved: SamplerOptions = { ...SAMPLER_DEFAULTS, ...given };
-  for (const [key, range] of Object.entries(SAMPLER_RANGES) as [keyof typeof SAMPLER_RANGES, Range][]) {
+  for (const [key, range] of Object.entries(SAMPLER_RANGES) as [NumericSamplerOption, Range][]) {
     if (!within(resolved[key], range)) refuseValue("sampler", key, describe(range), resolved[key]);
   }
-  if (resolved.mirostat !== 0 && resolved.mirostat !== 2)
+  if (!isSamplerNumber("mirostat", resolved.mirostat))
     refuseValue("sampler", "mirostat", "0 (off) or 2", resolved.mirostat);
   if (resolved.seed !== undefined && !(Number.isSafeInteger(resolved.seed) && resolved.seed >= 0)) {
     refuseValue("sampler", "seed", "a whole number from 0 to 2^53 - 1", resolved.seed);
@@ -133,6 +136,12 @@ export function resolveSamplerOptions(options: Partial<SamplerOptions>): Sampler
   checkBias(resolved.logitBias);
   checkBreakers(resolved.dryBreakers);
   return resolved;
+}
+
+/** Whether the sampler takes this number for an option. */
+export function isSamplerNumber(option: NumericSamplerOption, value: number): boolean {
+  // Mirostat 1 is an older algorithm with the same purpose.
+  return within(value, SAMPLER_RANGES[option]) && !(option === "mirostat" && value === 1);
 }
 
 function checkBias(bias: unknown): void {

@@ -291,6 +291,20 @@ describe("bias", () => {
     expect(new Sampler({}, { vocabularySize: 3 }).stepBias()).toBeUndefined();
   });
 
+  it("bans the model's suppressed tokens, whatever bias they are given, and after a fork", () => {
+    const logitBias = new Map([
+      [1, 100],
+      [2, 5],
+    ]);
+    const sampler = new Sampler({ logitBias }, { vocabularySize: 4, suppressedTokens: Int32Array.of(0, 1) });
+    for (const forked of [sampler, sampler.withSeed(7)]) {
+      expect(forked.stepBias()).toEqual({
+        ids: Int32Array.of(0, 1, 2),
+        values: Float32Array.of(Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, 5),
+      });
+    }
+  });
+
   it("rejects a token outside the vocabulary", () => {
     expect(() => new Sampler({ logitBias: new Map([[3, 1]]) }, { vocabularySize: 3 })).toThrow(/below 3, found 3/);
   });

@@ -20,6 +20,7 @@ import { excludeTopChoices } from "./xtc.js";
 const MAX_CANDIDATES = 1024;
 
 const LOGITS: OutputWant = { kind: "logits" };
+const NO_TOKENS = new Int32Array();
 const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
 
 /** Shared by all samplers: choosing a token is synchronous and keeps no state here. */
@@ -36,11 +37,19 @@ interface SampledToken {
   readonly logProbability: number;
 }
 
+/** The model whose tokens are chosen. */
+interface SamplerContext {
+  readonly vocabularySize: number;
+  /** Tokens that are never chosen, whatever bias they have; ascending. */
+  readonly suppressedTokens?: Int32Array;
+}
+
 /** Chooses the tokens of one sequence. */
 export class Sampler {
   readonly options: SamplerOptions;
   /** The seed in use, whether given or chosen at random. */
   readonly seed: number;
+  readonly #context: SamplerContext;
   readonly #vocabularySize: number;
   readonly #random: RandomSource;
   readonly #history: TokenHistory;
@@ -54,8 +63,9 @@ export class Sampler {
   #dryPenalties: ReadonlyMap<number, number> | undefined;
 
   /** `history` holds the text so far; without it the text begins here. */
-  constructor(options: Partial<SamplerOptions>, context: { readonly vocabularySize: number }, history?: TokenHistory) {
+  constructor(options: Partial<SamplerOptions>, context: SamplerContext, history?: TokenHistory) {
     this.options = resolveSamplerOptions(options);
+    this.#context = context;
     this.#vocabularySize = context.vocabularySize;
     this.#random = new RandomSource(this.options.seed);
     this.seed = this.#random.seed;
@@ -64,13 +74,13 @@ export class Sampler {
     this.#dry = hasDry(this.options) ? new DryPenalties(this.options) : undefined;
     this.#mirostat =
       this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
-    this.#bias = toSparseBias(this.options.logitBias, context.vocabularySize);
+    this.#bias = toSparseBias(this.options.logitBias, context);
     this.#drawsFromAll = cutsNothing(this.options);
   }
 
   /** A sampler with the same options and history but another seed, which continues independently. */
   withSeed(seed: number): Sampler {
-    return new Sampler({ ...this.options, seed }, { vocabularySize: this.#vocabularySize }, this.#history.copy());
+    return new Sampler({ ...this.options, seed }, this.#context, this.#history.copy());
   }
 
   /** What the next step must return: candidates if the choice cannot depend on the other logits, else all logits. */
@@ -215,18 +225,22 @@ function notFinite(input: SampleInput, index: number): BackendError {
   );
 }
 
-function toSparseBias(bias: ReadonlyMap<number, number>, vocabularySize: number): SparseBias | undefined {
-  if (bias.size === 0) return undefined;
-  const entries = [...bias].sort(([left], [right]) => left - right);
-  const [last] = entries[entries.length - 1];
-  if (last >= vocabularySize) {
-    throw new OptionError(
-      "OPTION_VALUE",
-      `[sampler] logitBias: expected token ids below ${vocabularySize}, found ${last}`,
-      {
-        details: { option: "logitBias", token: last, vocabularySize },
-      },
-    );
-  }
+function toSparseBias(bias: ReadonlyMap<number, number>, context: SamplerContext): SparseBias | undefined {
+  const { vocabularySize, suppressedTokens = NO_TOKENS } = context;
+  for (const id of bias.keys()) if (id >= vocabularySize) throw unknownToken(id, vocabularySize);
+  if (bias.size === 0 && suppressedTokens.length === 0) return undefined;
+  const values = new Map(bias);
+  for (const id of suppressedTokens) values.set(id, Number.NEGATIVE_INFINITY);
+  const entries = [...values].sort(([left], [right]) => left - right);
   return { ids: Int32Array.from(entries, ([id]) => id), values: Float32Array.from(entries, ([, value]) => value) };
+}
+
+function unknownToken(id: number, vocabularySize: number): OptionError {
+  return new OptionError(
+    "OPTION_VALUE",
+    `[sampler] logitBias: expected token ids below ${vocabularySize}, found ${id}`,
+    {
+      details: { option: "logitBias", token: id, vocabularySize },
+    },
+  );
 }

@@ -16,6 +16,7 @@ export const PRE_TOKENIZER_KEY = "tokenizer.ggml.pre";
 export const TOKENS_KEY = "tokenizer.ggml.tokens";
 const SCORES_KEY = "tokenizer.ggml.scores";
 const TYPES_KEY = "tokenizer.ggml.token_type";
+const SUPPRESSED_KEY = "tokenizer.ggml.suppress_tokens";
 
 /** The token ids that this package uses, by the key's spelling in the file. */
 export const SPECIAL_ID_KEYS = {
@@ -76,6 +77,23 @@ export function specialId(metadata: GgufMetadata, name: SpecialIdName, vocabular
   throw complaint(key, `an id below ${vocabularySize}`, describe(metadata, key));
 }
 
+/**
+ * The tokens that the file says are never to be chosen, ascending. As in llama.cpp, ids outside the vocabulary have no
+ * effect. A list that is longer than the vocabulary, or that leaves no token, is refused.
+ */
+export function suppressedTokens(metadata: GgufMetadata): Int32Array {
+  const listed = typedArray(metadata, SUPPRESSED_KEY, ["int32", "uint32"]);
+  const tokens = typedArray(metadata, TOKENS_KEY, ["string"]);
+  if (listed === undefined || tokens === undefined) return new Int32Array();
+  const { length } = tokens;
+  if (listed.length > length)
+    throw complaint(SUPPRESSED_KEY, `at most ${length} ids, as many as there are tokens`, `${listed.length} ids`);
+  const ids = new Set(listed.toNumbers().filter((id) => id >= 0 && id < length));
+  if (ids.size === length && length > 0)
+    throw complaint(SUPPRESSED_KEY, "at least one token that may be chosen", `all ${length} of them`);
+  return Int32Array.from(ids).sort();
+}
+
 /** A bool of the metadata; undefined if the key is missing. */
 export function flagValue(metadata: GgufMetadata, key: string): boolean | undefined {
   const value = metadata.get(key);
@@ -106,6 +124,7 @@ export function checkTokenizerMetadata(metadata: GgufMetadata): void {
   const arrays = tokenizerArrays(metadata);
   if (arrays === undefined) return;
   for (const name of Object.keys(SPECIAL_ID_KEYS) as SpecialIdName[]) specialId(metadata, name, arrays.tokens.length);
+  suppressedTokens(metadata);
 }
 
 /** The error for an invalid field of the tokenizer's metadata. */

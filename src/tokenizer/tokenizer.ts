@@ -37,7 +37,7 @@ import {
 } from "./tokenizer-metadata.js";
 import { TokenAttribute, Vocabulary } from "./vocabulary.js";
 
-export { checkTokenizerMetadata, hasTokenizer } from "./tokenizer-metadata.js";
+export { checkTokenizerMetadata, hasTokenizer, suppressedTokens } from "./tokenizer-metadata.js";
 export type { EncodeOptions, SegmentsOptions, TextSegment } from "./encode-input.js";
 export type { StreamDecoder } from "./stream-decoder.js";
 

@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { arr, str, u32 } from "../../src/gguf/entry.js";
+import { arr, f32, str, u32 } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
@@ -33,6 +33,38 @@ async function inspectJson(path: string): Promise<InspectJson> {
   expect(finished).toMatchObject({ status: 0, stderr: "" });
   return JSON.parse(finished.stdout) as InspectJson;
 }
+
+describe("what a file says about the choice of tokens", () => {
+  it("is shown, with the keys that have no effect", async () => {
+    using folder = new TemporaryFolder();
+    const path = folder.file("vocabulary.gguf");
+    await writeGguf(path, {
+      metadata: [
+        str("general.architecture", "llama"),
+        str("tokenizer.ggml.model", "gpt2"),
+        arr("tokenizer.ggml.tokens", "string", ["a", "b", "c"]),
+        arr("tokenizer.ggml.suppress_tokens", "int32", [0, 2]),
+        f32("general.sampling.temp", 0.7),
+        u32("general.sampling.top_k", 64),
+        f32("general.sampling.top_p", Number.NaN),
+        str("general.sampling.sequence", "top_k;temp"),
+      ],
+      tensors: [],
+    });
+    const { status, stdout } = await rocmforge(["inspect", path]);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^ {2}never chosen +2 tokens$/m);
+    expect(stdout).toMatch(/^recommended sampling\n {2}temperature +0\.7\n {2}top k +64\n/m);
+    expect(stdout).toMatch(/^ {2}general\.sampling\.top_p +ignored/m);
+    expect(await inspectJson(path)).toMatchObject({
+      tokenizer: { suppressedTokens: 2 },
+      sampling: {
+        options: { temperature: 0.7, topK: 64 },
+        ignoredKeys: ["general.sampling.top_p", "general.sampling.sequence"],
+      },
+    });
+  });
+});
 
 describe("a model", () => {
   it("is shown as text, long arrays by their length", async () => {

@@ -51,7 +51,7 @@ const TOUCHED_ELEMENTS = 4_096;
 const READ_BYTES = 256 * 1024;
 const REAL_MODEL = new URL("../fixtures/models/fable-3m-qwen2-Q4_K_M.gguf", import.meta.url);
 
-function baseOf(bytes: Buffer): Base {
+export function baseOf(bytes: Buffer): Base {
   const map = mapHeader(bytes);
   return { header: Buffer.from(bytes.subarray(0, map.headerBytes)), map, dataBytes: bytes.length - map.headerBytes };
 }

@@ -10,6 +10,7 @@ import { supportsGpuKvCache } from "../../src/backends/gpu/memory/kv-layout.js";
 import { supportsOperation } from "../../src/backends/gpu/lowering/operation-table.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+import { PRE_TOKENIZER_NAMES, preTokenizerByName } from "../../src/tokenizer/pre-tokenizers.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
@@ -142,5 +143,17 @@ describe("docs/support.md", () => {
       ];
     });
     expect(tableUnder("docs/support.md", "The KV cache")).toEqual(answers);
+  });
+
+  it("lists every pre-tokenizer, in one row those that split alike", () => {
+    const rows = new Map<unknown, string[]>();
+    for (const name of PRE_TOKENIZER_NAMES) {
+      const { splits } = preTokenizerByName(name);
+      rows.set(splits, [...(rows.get(splits) ?? []), name]);
+    }
+    const listed = tableUnder("docs/support.md", "Pre-tokenizers").map(([name, also]) =>
+      also === "–" ? [name] : [name, ...also.split(", ")],
+    );
+    expect(listed).toEqual([...rows.values()]);
   });
 });

@@ -121,9 +121,16 @@ test("takes seeds of 64 bits with a sign", async () => {
   }
 });
 
-test("leaves the sampler its defaults where nothing is asked for", async () => {
+test("leaves the model and the sampler their defaults where nothing is asked for", async () => {
   await served.post(PATH, { messages, temperature: null });
-  expect(lastRequest().sampling).toEqual({ penaltyTokens: -1 });
+  expect(lastRequest().sampling).toEqual({});
+});
+
+test("applies a penalty that is asked for to the whole text", async () => {
+  for (const penalty of ["repetition_penalty", "presence_penalty", "frequency_penalty"]) {
+    await served.post(PATH, { messages, [penalty]: 1 });
+    expect(lastRequest().sampling).toMatchObject({ penaltyTokens: -1 });
+  }
 });
 
 test("gives n choices, each with its own text, whole and streamed", async () => {

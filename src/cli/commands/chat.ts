@@ -15,7 +15,7 @@ import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath, type ModelValue
 import type { OptionTable } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
-import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
+import { samplerOptions, SAMPLING_NOTE, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { GENERATION_OPTIONS } from "../generation-options.js";
 
 const NAME = "chat";
@@ -38,6 +38,7 @@ export const chat = defineCommand({
     'next one, """ opens and closes a message of several lines, and pasted text is one message. Over a pipe each line is a',
     "message, stdout has the answers, and the first failure ends it; an answer leaves room in the context for the next",
     "message, unless --tokens or --trim is given. NO_COLOR is respected.",
+    SAMPLING_NOTE,
   ],
   positionals: [],
   options: OPTIONS,

@@ -9,7 +9,7 @@ import { Interrupt } from "../interrupt.js";
 import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
-import { samplerOptions, SAMPLING_OPTIONS } from "../sampling-options.js";
+import { samplerOptions, SAMPLING_NOTE, SAMPLING_OPTIONS } from "../sampling-options.js";
 import { readText } from "../text-input.js";
 import { GENERATION_OPTIONS } from "../generation-options.js";
 
@@ -42,7 +42,10 @@ type Values = OptionValues<typeof OPTIONS>;
 export const generate = defineCommand({
   name: NAME,
   summary: "continues a prompt",
-  about: ["The text is streamed; Ctrl-C stops it. A line with tokens, speed and seed follows on stderr."],
+  about: [
+    "The text is streamed; Ctrl-C stops it. A line with tokens, speed and seed follows on stderr.",
+    SAMPLING_NOTE,
+  ],
   positionals: [],
   options: OPTIONS,
   examples: [

@@ -68,6 +68,7 @@ function describe(inspection: Inspection): string {
     ...(parts.length === 1 ? [] : ["", `parts (${parts.length})`, formatTable(partLines)]),
     ...describeArchitecture(inspection),
     ...describeTokenizer(inspection),
+    ...describeSampling(inspection),
     "",
     `metadata (${countOf(Object.keys(inspection.metadata).length, "key")})`,
     formatTable(Object.entries(inspection.metadata).map(([key, value]) => [printable(key), formatValue(value)])),
@@ -125,7 +126,7 @@ function parameterRows(prefix: string, parameters: object): string[][] {
 
 function describeTokenizer({ tokenizer }: Inspection): string[] {
   if (tokenizer === undefined) return ["", "tokenizer: none in the file"];
-  const { model, preTokenizer, vocabularySize, merges, specialTokens } = tokenizer;
+  const { model, preTokenizer, vocabularySize, merges, specialTokens, suppressedTokens } = tokenizer;
   const rows = [
     ["model", model === undefined ? "not stated" : printable(model)],
     ["pre-tokenizer", preTokenizer === undefined ? "not stated" : printable(preTokenizer)],
@@ -135,8 +136,17 @@ function describeTokenizer({ tokenizer }: Inspection): string[] {
       `${printable(role)} token`,
       `${id}  ${text === undefined ? "outside the vocabulary" : quotedForTerminal(text, SHOWN_CHARACTERS)}`,
     ]),
+    ...(suppressedTokens === 0 ? [] : [["never chosen", countOf(suppressedTokens, "token")]]),
   ];
   return ["", "tokenizer", formatTable(rows)];
+}
+
+function describeSampling({ sampling: { options, ignoredKeys } }: Inspection): string[] {
+  const rows = [
+    ...Object.entries(options).map(([option, value]) => [wordsOf(option), String(value)]),
+    ...ignoredKeys.map((key) => [printable(key), "ignored: unknown, or no value that the sampler can use"]),
+  ];
+  return rows.length === 0 ? [] : ["", "recommended sampling", formatTable(rows)];
 }
 
 function describeTensors({ bytesByType, tensors }: Inspection): string[] {

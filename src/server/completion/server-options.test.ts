@@ -22,7 +22,7 @@ test("logs nothing unless there is a level or a destination", () => {
 });
 
 test("defaults of sampling are the sampler's, with the owner's on top", () => {
-  expect(resolve({ sampling: { topK: 5 } }).sampling).toEqual({ penaltyTokens: -1, topK: 5 });
+  expect(resolve({ sampling: { topK: 5 } }).sampling).toEqual({ topK: 5 });
 });
 
 test.each([

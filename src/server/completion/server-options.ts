@@ -5,7 +5,6 @@ import type { LogDestination } from "../../log/bounded-log.js";
 import { optionalCount, optionalFlag, refuseUnknownKeys, refuseValue, textList } from "../../options.js";
 import { resolveSamplerOptions, type SamplerOptions } from "../../sampler/options.js";
 import { type AccessRules, isLoopback, LOOPBACK_HOSTS } from "../http/access.js";
-import { SERVER_SAMPLING } from "../schema/fields.js";
 import { resolveLimits, type ServerLimits } from "../http/limits.js";
 import type { Readiness } from "../http/readiness.js";
 import type { ChatRenderService, GrammarService } from "../../completion/services.js";
@@ -44,7 +43,7 @@ export interface ServerSettings {
   readonly logDestination?: LogDestination;
   /** Whether the text of prompts is logged. */
   readonly logPrompts?: boolean;
-  /** Sampling defaults of requests. */
+  /** Sampling defaults of requests; they win over those that a model's file recommends. */
   readonly sampling?: Partial<SamplerOptions>;
   /** Limits on requests and responses; each has a default. */
   readonly limits?: Partial<ServerLimits>;
@@ -111,7 +110,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   // A program that uses this library owns its standard error.
   const level = options.logLevel ?? (options.logDestination === undefined ? "silent" : "info");
   if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
-  const sampling = { ...SERVER_SAMPLING, ...options.sampling };
+  const sampling = { ...options.sampling };
   // Checked here, so that a wrong default does not fail every request.
   resolveSamplerOptions(sampling);
   return {

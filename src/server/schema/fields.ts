@@ -111,16 +111,14 @@ interface SamplingFields {
   readonly seed?: number | undefined;
 }
 
-/**
- * Defaults of requests without sampling options: those of the sampler, as users of open models expect. The model's
- * unmodified distribution is available with temperature 1, top_p 1, top_k 0, min_p 0.
- */
-export const SERVER_SAMPLING: Partial<SamplerOptions> = Object.freeze({
-  // OpenAI's penalties apply to the whole text.
-  penaltyTokens: -1,
-});
+/** OpenAI's penalties apply to the whole text. */
+const PENALTY_WINDOW: Partial<SamplerOptions> = Object.freeze({ penaltyTokens: -1 });
+const PENALTIES = ["repeatPenalty", "presencePenalty", "frequencyPenalty"] as const;
 
-/** The sampler options of a request, with the server's defaults. */
+/**
+ * The sampler options of a request, with the server's defaults. What neither sets is left to the model's file and the
+ * sampler. The model's unmodified distribution is available with temperature 1, top_p 1, top_k 0, min_p 0.
+ */
 export function samplingOf(fields: SamplingFields, defaults: Partial<SamplerOptions>): Partial<SamplerOptions> {
   const asked: Partial<SamplerOptions> = {
     ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
@@ -134,7 +132,8 @@ export function samplingOf(fields: SamplingFields, defaults: Partial<SamplerOpti
     ...(fields.logit_bias === undefined ? {} : { logitBias: biasOf(fields.logit_bias) }),
     ...(fields.seed === undefined ? {} : { seed: Number(BigInt.asUintN(SEED_BITS, BigInt(fields.seed))) }),
   };
-  return { ...defaults, ...asked };
+  const sampling = { ...defaults, ...asked };
+  return PENALTIES.some((penalty) => sampling[penalty] !== undefined) ? { ...PENALTY_WINDOW, ...sampling } : sampling;
 }
 
 function biasOf(entries: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
