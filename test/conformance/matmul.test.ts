@@ -3,8 +3,9 @@
 
 import { expect, it } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
+import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { anyBlocks } from "./models/random-blocks.js";
 import {
   floats,
   hiddenOf,
@@ -24,6 +25,8 @@ const TOKEN_COUNTS = [1, 2, 3, 5, 8, 9, 33];
 const PLAIN: readonly SupportedTypeName[] = ["F32", "F16", "BF16"];
 /** Of every family of device layouts. */
 const FEW_TYPE_NAMES: readonly SupportedTypeName[] = ["Q4_K", "Q6_K", "Q8_0", "TQ1_0", "TQ2_0", "NVFP4"];
+/** Types in which some bytes are never written by quantisers. */
+const ANY_BLOCK_TYPES: readonly SupportedTypeName[] = ["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"];
 const FEW_TYPES = SUPPORTED.filter(({ name }) => FEW_TYPE_NAMES.includes(name));
 
 interface Shape {
@@ -119,6 +122,24 @@ describeSubjects((subject) => {
     await using backend = subject.create();
     const [expected] = await runSteps(reference, wanted, [plainStep(12)]);
     const [found] = await runSteps(backend, wanted, [plainStep(12)]);
+    expect(hiddenOf(found, width)).toEqual(hiddenOf(expected, width));
+  });
+
+  it.each(subject.spread(ANY_BLOCK_TYPES, ANY_BLOCK_TYPES))("%s rows of any bytes looked up exactly", async (type) => {
+    const { blockElements } = layoutByName(type);
+    const [width, rows] = [512, 12];
+    const data = anyBlocks(new Dice(8), type, (width * rows) / blockElements);
+    const wanted: ProgramCase = {
+      vocabularySize: rows,
+      weights: { table: { type, shape: [width, rows], data } },
+      build: (graph) => ({ hidden: graph.selectRows(graph.embed("table", width, rows), "outputs") }),
+    };
+    await using reference = new ReferenceBackend();
+    await using backend = subject.create();
+    const [[expected], [found]] = await Promise.all([
+      runSteps(reference, wanted, [plainStep(rows)]),
+      runSteps(backend, wanted, [plainStep(rows)]),
+    ]);
     expect(hiddenOf(found, width)).toEqual(hiddenOf(expected, width));
   });
 });

@@ -65,6 +65,28 @@ export function randomTensor(dice: Dice, type: SupportedTypeName, elements: numb
   return bytes;
 }
 
+/** Types whose blocks have one scale of f16, with its offset. */
+const HALF_SCALES: Partial<Record<SupportedTypeName, number>> = {
+  Q4_0: 0,
+  Q5_0: 0,
+  Q8_0: 0,
+  IQ4_NL: 0,
+  TQ1_0: 52,
+  TQ2_0: 64,
+};
+
+/** Blocks whose bytes are all possible ones, also those that quantisers never write; scales give values of f16's range. */
+export function anyBlocks(dice: Dice, type: SupportedTypeName, blocks: number): Uint8Array {
+  const { blockBytes } = layoutByName(type);
+  const bytes = Uint8Array.from({ length: blocks * blockBytes }, () => dice.below(256));
+  const scaleAt = HALF_SCALES[type];
+  for (let at = 0; at < bytes.length; at += blockBytes) {
+    if (scaleAt !== undefined) putHalf(bytes, at + scaleAt, dice.between(0.001, 0.1));
+    if (type === "MXFP4") bytes[at] = 118 + dice.below(20);
+  }
+  return bytes;
+}
+
 function fill(dice: Dice, bytes: Uint8Array, at: number, count: number): void {
   // -128 is left out: quantisers are symmetric, and fast kernels elsewhere rely on it.
   for (let index = at; index < at + count; index++) bytes[index] = (dice.below(255) + 129) & 0xff;
