@@ -64,8 +64,8 @@ async function unpacked(
   const event = device.createEvent();
   const halvesBytes = ROWS * WIDTH * 2;
   const pinned = device.allocateHost(Math.max(bytes.length, halvesBytes));
-  const [source, weights, halves] = [bytes.length, layout.sizeBytes, halvesBytes].map(
-    (sizeBytes): DeviceAddress => device.allocate(sizeBytes),
+  const [source, weights, halves] = [bytes.length, layout.sizeBytes, halvesBytes].map((sizeBytes): DeviceAddress =>
+    device.allocate(sizeBytes),
   );
   pinned.bytes.set(bytes);
   device.copyToDevice(source, pinned.address, bytes.length, stream);
