@@ -29,16 +29,37 @@ DEVICE u32 wave_exchange(u32 value, int source_lane) { return __shfl_sync(0xffff
 /** accumulator + the sum of four products of signed bytes. */
 DEVICE int dot4(int left, int right, int accumulator) { return __dp4a(left, right, accumulator); }
 
-/** Bytes of a table of 16, by the low and by the high nibble of each byte of a word. */
-DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& low, u32& high) {
-  // A selection takes four nibbles at once, low and high ones in turn, from eight bytes: bit 3 then chooses the eight.
-  const u32 first = __byte_perm(__byte_perm(table.x, table.y, word & 0x7777u),
-                                __byte_perm(table.z, table.w, word & 0x7777u), 0x3210u | ((word >> 1) & 0x4444u));
-  const u32 upper = word >> 16;
-  const u32 second = __byte_perm(__byte_perm(table.x, table.y, upper & 0x7777u),
-                                 __byte_perm(table.z, table.w, upper & 0x7777u), 0x3210u | ((upper >> 1) & 0x4444u));
-  low = __byte_perm(first, second, 0x6420u);
-  high = __byte_perm(first, second, 0x7531u);
+/** Two quads of nibbles, a byte each, in the order of look_up_nibbles: a selection takes the four nibbles of 16 bits. */
+DEVICE u32 pack_nibbles(u32 first, u32 second) {
+  const u32 left = first | (first >> 4), right = second | (second >> 4);
+  return __byte_perm(__byte_perm(left, 0, 0x4420u), __byte_perm(right, 0, 0x4420u), 0x5410u);
+}
+
+/** Four bytes of a table of 16. */
+DEVICE u32 look_up_quad(u32 nibbles, const Words4& table) {
+  // Bit 3 chooses between two selections from eight bytes.
+  return __byte_perm(__byte_perm(table.x, table.y, nibbles & 0x7777u), __byte_perm(table.z, table.w, nibbles & 0x7777u),
+                     0x3210u | ((nibbles >> 1) & 0x4444u));
+}
+
+/** Bytes of a table of 16, by each nibble of a word of pack_nibbles. */
+DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& first, u32& second) {
+  first = look_up_quad(word, table);
+  second = look_up_quad(word >> 16, table);
+}
+
+DEVICE u32 look_up_signed_quad(u32 nibbles, u32 low, u32 high) {
+  // A selector of 8 and more repeats the top bit of the byte, which is 0. Else m + 2 × (128 − m) is −m without a carry.
+  const u32 low_negative = (0x80808080u - low) & 0x7f7f7f7fu, high_negative = (0x80808080u - high) & 0x7f7f7f7fu;
+  u32 negative;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(negative) : "r"(low_negative), "r"(high_negative), "r"(nibbles));
+  return __byte_perm(low, high, nibbles & 0x7777u) + 2 * negative;
+}
+
+/** Signed bytes, by each nibble of a word of pack_nibbles: 8 + n is magnitude n of eight, n is minus that. */
+DEVICE void look_up_signed(u32 word, u32 low, u32 high, u32& first, u32& second) {
+  first = look_up_signed_quad(word, low, high);
+  second = look_up_signed_quad(word >> 16, low, high);
 }
 
 DEVICE float half_to_float(u16 bits) {

@@ -54,10 +54,19 @@ DEVICE u32 look_up_bytes(u32 indices, const Words4& table) {
   return __builtin_amdgcn_perm(upper, lower, 0x03020100u | ((indices & 0x08080808u) >> 1));
 }
 
-/** Bytes of a table of 16, by the low and by the high nibble of each byte of a word. */
-DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& low, u32& high) {
-  low = look_up_bytes(word & 0x0f0f0f0fu, table);
-  high = look_up_bytes((word >> 4) & 0x0f0f0f0fu, table);
+/** Two quads of nibbles, a byte each, in the order of look_up_nibbles: a selection takes a nibble of each byte. */
+DEVICE u32 pack_nibbles(u32 first, u32 second) { return first | (second << 4); }
+
+/** Bytes of a table of 16, by each nibble of a word of pack_nibbles. */
+DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& first, u32& second) {
+  first = look_up_bytes(word & 0x0f0f0f0fu, table);
+  second = look_up_bytes((word >> 4) & 0x0f0f0f0fu, table);
+}
+
+/** Signed bytes, by each nibble of a word of pack_nibbles: 8 + n is magnitude n of eight, n is minus that. */
+DEVICE void look_up_signed(u32 word, u32 low, u32 high, u32& first, u32& second) {
+  const u32 low_negative = (0x80808080u - low) ^ 0x80808080u, high_negative = (0x80808080u - high) ^ 0x80808080u;
+  look_up_nibbles(word, {low_negative, high_negative, low, high}, first, second);
 }
 
 DEVICE float half_to_float(u16 bits) { return float(__builtin_bit_cast(_Float16, bits)); }

@@ -11,7 +11,13 @@
  * that a scale which is a half in the file stays one: small halves have few bits to lose.
  */
 DEVICE constexpr int level_shift(int type) {
-  return type == kQ4_0 ? 4 : type == kQ5_0 ? 3 : type == kQ6_K ? 2 : type == kQ3_K ? 5 : type == kMXFP4 ? 1 : 0;
+  return type == kQ4_0    ? 4
+         : type == kQ5_0  ? 3
+         : type == kQ6_K  ? 2
+         : type == kQ3_K  ? 5
+         : type == kMXFP4 ? 1
+         : type == kTQ2_0 ? 6
+                          : 0;
 }
 
 /** Four signed bytes to four halves: a byte below the right exponent is 2^(10 − Shift) + (byte + 128) / 2^Shift. */

@@ -57,8 +57,30 @@ template <>
 struct Repack<kQ5_0> : RepackNibbles<6, 2, true> {};
 template <>
 struct Repack<kQ5_1> : RepackNibbles<8, 4, true> {};
+
+/** The low nibbles of a word are its first quad, the high ones its second; `turned` bits are turned over. */
+DEVICE u32 packed_word(u32 word, u32 turned = 0) {
+  const u32 nibbles = word ^ turned;
+  return pack_nibbles(nibbles & 0x0f0f0f0fu, (nibbles >> 4) & 0x0f0f0f0fu);
+}
+
+DEVICE Words4 packed_words(const u8* address) {
+  return {packed_word(word_at(address)), packed_word(word_at(address + 4)), packed_word(word_at(address + 8)),
+          packed_word(word_at(address + 12))};
+}
+
+/** Where weights-codebook.h wants the sign of a 4-bit float turned over. */
+constexpr u32 kSmallFloatSigns = 0x88888888u;
+
 template <>
-struct Repack<kIQ4_NL> : RepackNibbles<2, 2, false> {};
+struct Repack<kIQ4_NL> {
+  DEVICE u64 source_bytes(int width) { return u64(width / 32) * 18; }
+  DEVICE void put(const u8* source, u8* target, int blocks, int block) {
+    const u8* const stored = source + block * 18;
+    store(target + block * 16, packed_words(stored + 2));
+    store(target + blocks * 16 + block * 2, load_u16(stored));
+  }
+};
 
 template <>
 struct Repack<kQ8_0> {
@@ -81,10 +103,34 @@ struct Repack<kMXFP4> {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const u8* const at = stored + 1 + i * 4;
-      words[i] = u32(at[0]) | (u32(at[1]) << 8) | (u32(at[2]) << 16) | (u32(at[3]) << 24);
+      const u32 word = u32(at[0]) | (u32(at[1]) << 8) | (u32(at[2]) << 16) | (u32(at[3]) << 24);
+      words[i] = packed_word(word, kSmallFloatSigns);
     }
     store(target + block * 16, Words4{words[0], words[1], words[2], words[3]});
     target[blocks * 16 + block] = stored[0];
+  }
+};
+
+template <>
+struct Repack<kNVFP4> {
+  DEVICE u64 source_bytes(int width) { return u64(width / 64) * 36; }
+  /** A NaN is zero; of any other code the top bit means nothing. */
+  DEVICE u32 scale(u32 code) { return code == 0x7fu ? 0 : code & 0x7fu; }
+  DEVICE void put(const u8* source, u8* target, int blocks, int block) {
+    // A group of 16 has eight bytes: the low nibbles are its first half, the high ones its second.
+    const u8* const stored = source + (block >> 1) * 36;
+    const u8* const scales = stored + (block & 1) * 2;
+    const u8* const nibbles = stored + 4 + (block & 1) * 16;
+    u32 words[4];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const u32 first = word_at(nibbles + i * 4) ^ kSmallFloatSigns;
+      const u32 second = word_at(nibbles + 8 + i * 4) ^ kSmallFloatSigns;
+      words[i] = pack_nibbles(first & 0x0f0f0f0fu, second & 0x0f0f0f0fu);
+      words[i + 2] = pack_nibbles((first >> 4) & 0x0f0f0f0fu, (second >> 4) & 0x0f0f0f0fu);
+    }
+    store(target + block * 16, Words4{words[0], words[1], words[2], words[3]});
+    store(target + blocks * 16 + block * 2, u16(scale(scales[0]) | (scale(scales[1]) << 8)));
   }
 };
 
@@ -96,7 +142,7 @@ struct Repack<kIQ4_XS> {
     const int group = block & 7;
     const u32 low = (stored[4 + (group >> 1)] >> ((group & 1) * 4)) & 15u;
     const u32 high = (u32(load_u16(stored + 2)) >> (2 * group)) & 3u;
-    store(target + block * 16, words_at(stored + 8 + group * 16));
+    store(target + block * 16, packed_words(stored + 8 + group * 16));
     target[blocks * 16 + block] = u8((low | (high << 4)) - 32u);
     if (group == 0) store(target + blocks * 17 + (block >> 3) * 2, load_u16(stored));
   }
@@ -119,6 +165,61 @@ struct Repack<kQ2_K> {
     store(target + block * 8, gather_pairs(stored + 16 + (part >> 2) * 32, part & 3));
     store(target + blocks * 8 + block * 2, load_u16(stored + part * 2));
     if (part == 0) store(target + blocks * 10 + (block >> 3) * 4, word_at(stored + 80));
+  }
+};
+
+template <>
+struct Repack<kTQ2_0> {
+  DEVICE u64 source_bytes(int width) { return u64(width / 256) * 66; }
+  DEVICE void put(const u8* source, u8* target, int blocks, int block) {
+    const u8* const stored = source + (block >> 3) * 66;
+    const int part = block & 7;
+    // A code is the level plus 1; with its low bit turned over it is minus the level.
+    const Words2 codes = gather_pairs(stored + (part >> 2) * 32, part & 3);
+    store(target + block * 8, Words2{codes.x ^ 0x55555555u, codes.y ^ 0x55555555u});
+    if (part == 0) store(target + blocks * 8 + (block >> 3) * 2, load_u16(stored + 64));
+  }
+};
+
+template <>
+struct Repack<kTQ1_0> {
+  DEVICE u64 source_bytes(int width) { return u64(width / 256) * 54; }
+  /** Of an element of a super-block: three runs of bytes, of which each has a digit of a run of elements. */
+  DEVICE u32 digit(const u8* stored, int element) {
+    const int first = element < 160 ? 0 : element < 240 ? 160 : 240;
+    const int bytes = element < 160 ? 32 : element < 240 ? 16 : 4;
+    const int place = element - first;
+    u32 fraction = stored[first / 5 + place % bytes];
+    for (int n = place / bytes; n > 0; n--) fraction = (fraction * 3) & 255u;
+    return (fraction * 3) >> 8;
+  }
+  /** Digits of every fourth element as a fraction of 2 to the Bits, rounded up. */
+  template <int Digits, int Bits>
+  DEVICE u32 fraction(const u8* stored, int element) {
+    u32 number = 0, numbers = 1;
+#pragma unroll
+    for (int i = 0; i < Digits; i++) {
+      number = number * 3 + digit(stored, element + i * 4);
+      numbers *= 3;
+    }
+    return ((number << Bits) + numbers - 1) / numbers;
+  }
+  DEVICE void put(const u8* source, u8* target, int blocks, int block) {
+    const u8* const stored = source + (block >> 3) * 54;
+    const int part = block & 7;
+    u32 fives = 0, threes = 0;
+    for (int k = 0; k < 4; k++) {
+      fives |= fraction<5, 8>(stored, part * 32 + k) << (8 * k);
+      threes |= (fraction<3, 5>(stored, part * 32 + 20 + k) >> 1) << (4 * (k ^ 1));
+    }
+    store(target + block * 4, fives);
+    store(target + blocks * 4 + block * 2, u16(threes));
+    if (part != 0) return;
+    u32 last_bits = 0;
+    for (int bit = 0; bit < 32; bit++)
+      last_bits |= (fraction<3, 5>(stored, (bit & 7) * 32 + 20 + (bit >> 3)) & 1u) << bit;
+    store(target + blocks * 6 + (block >> 3) * 4, last_bits);
+    store(target + (blocks >> 3) * 52 + (block >> 3) * 2, load_u16(stored + 52));
   }
 };
 

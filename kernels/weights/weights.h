@@ -32,7 +32,10 @@ constexpr int kQ6_K = 14;
 constexpr int kIQ4_NL = 20;
 constexpr int kIQ4_XS = 23;
 constexpr int kBF16 = 30;
+constexpr int kTQ1_0 = 34;
+constexpr int kTQ2_0 = 35;
 constexpr int kMXFP4 = 39;
+constexpr int kNVFP4 = 40;
 
 constexpr int kBlockWeights = 32;
 
@@ -93,3 +96,4 @@ DEVICE constexpr bool is_plain(int type) { return type == kF32 || type == kF16 |
 #include "weights/weights-simple.h"
 #include "weights/weights-k.h"
 #include "weights/weights-codebook.h"
+#include "weights/weights-ternary.h"

@@ -23,10 +23,11 @@ const TOLERANCE = 1e-6;
 /** One token, whole and broken groups of a few, and enough for panels with a rest. */
 const TOKEN_COUNTS = [1, 2, 3, 5, 8, 9, 33];
 const PLAIN: readonly SupportedTypeName[] = ["F32", "F16", "BF16"];
-/** In the file's own layout and in two others. */
+/** Of every family of device layouts. */
+const FEW_TYPE_NAMES: readonly SupportedTypeName[] = ["Q4_K", "Q6_K", "Q8_0", "TQ1_0", "TQ2_0", "NVFP4"];
 /** Types in which some bytes are never written by quantisers. */
 const ANY_BLOCK_TYPES: readonly SupportedTypeName[] = ["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"];
-const FEW_TYPES = SUPPORTED.filter(({ name }) => name === "Q4_K" || name === "Q6_K" || name === "Q8_0");
+const FEW_TYPES = SUPPORTED.filter(({ name }) => FEW_TYPE_NAMES.includes(name));
 
 interface Shape {
   readonly inputs: number;

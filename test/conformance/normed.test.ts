@@ -48,6 +48,8 @@ const CASES: readonly NormedCase[] = [
   { types: ["Q4_K"], width: 8192, outputs: 9 },
   { types: ["Q4_0"], width: 8224, outputs: 9 },
   { types: ["IQ4_XS", "Q2_K"], width: 2048, outputs: 96, gated: true },
+  { types: ["TQ1_0", "NVFP4"], width: 1280, outputs: 70, gated: true },
+  { types: ["TQ2_0", "MXFP4", "TQ1_0"], width: 2048, outputs: 33 },
   // So many rows that one piece of work has several of the calls it is cut into.
   { types: ["Q4_K", "Q6_K"], width: 256, outputs: 2600, gated: true },
 ];

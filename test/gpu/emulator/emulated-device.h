@@ -68,15 +68,24 @@ DEVICE int dot4(int left, int right, int accumulator) {
   return accumulator;
 }
 
-/** Bytes of a table of 16, by the low and by the high nibble of each byte of a word. */
-DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& low, u32& high) {
+/** Two quads of nibbles, a byte each, in the order of look_up_nibbles. */
+DEVICE u32 pack_nibbles(u32 first, u32 second) { return first | (second << 4); }
+
+/** Bytes of a table of 16, by each nibble of a word of pack_nibbles. */
+DEVICE void look_up_nibbles(u32 word, const Words4& table, u32& first, u32& second) {
   const u32 words[4] = {table.x, table.y, table.z, table.w};
-  low = high = 0;
+  first = second = 0;
   for (int shift = 0; shift < 32; shift += 8) {
     const u32 left = (word >> shift) & 15, right = (word >> (shift + 4)) & 15;
-    low |= ((words[left / 4] >> (left % 4 * 8)) & 255) << shift;
-    high |= ((words[right / 4] >> (right % 4 * 8)) & 255) << shift;
+    first |= ((words[left / 4] >> (left % 4 * 8)) & 255) << shift;
+    second |= ((words[right / 4] >> (right % 4 * 8)) & 255) << shift;
   }
+}
+
+/** Signed bytes, by each nibble of a word of pack_nibbles: 8 + n is magnitude n of eight, n is minus that. */
+DEVICE void look_up_signed(u32 word, u32 low, u32 high, u32& first, u32& second) {
+  const u32 low_negative = (0x80808080u - low) ^ 0x80808080u, high_negative = (0x80808080u - high) ^ 0x80808080u;
+  look_up_nibbles(word, {low_negative, high_negative, low, high}, first, second);
 }
 
 #if defined(__F16C__) && !defined(EMULATED_PLAIN_HALVES)

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { layoutByName, SUPPORTED } from "../../../quant/layout.js";
+import { isSupported, layoutByName, LAYOUTS, SUPPORTED } from "../../../quant/layout.js";
 import { KERNEL_FOLDER } from "../kernels/kernel-source.js";
 import { hasDeviceLayout, weightLayout } from "./weight-layout.js";
 
-const REFUSED = ["TQ1_0", "TQ2_0", "NVFP4"];
-const TYPES = SUPPORTED.map(({ name }) => name).filter((name) => !REFUSED.includes(name));
+const TYPES = SUPPORTED.map(({ name }) => name);
+/** In the table of the file format, without a decoder. */
+const REFUSED = LAYOUTS.filter((layout) => !isSupported(layout)).map(({ name }) => name);
 
 describe("weightLayout", () => {
   it.each(TYPES)("%s rows lose nothing and can be loaded 16 bytes at a time", (type) => {
@@ -30,8 +31,9 @@ describe("weightLayout", () => {
     "%s planes are where the kernels look",
     (type) => {
       // `row + blocks * 24 + block * 2` and `… + (block >> 3) * 2` name the place of a plane, in bytes a block, and its
-      // entries.
-      const headers = ["weights/weights-simple.h", "weights/weights-k.h", "weights/weights-codebook.h"]
+      // entries; `row + (blocks >> 3) * 52` names the place in bytes a super-block.
+      const headers = ["simple", "k", "codebook", "ternary"]
+        .map((family) => `weights/weights-${family}.h`)
         .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
         .join("\n");
       const structs = headers.split(/^(?=struct )/m);
@@ -42,9 +44,11 @@ describe("weightLayout", () => {
       const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
       const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
       const found = [
-        ...body.matchAll(/row(?: \+|\[)(?: ?blocks \* (\d+) \+)? ?(?:\(block >> (3)\)|block)(?: \* (\d+))?/g),
-      ].map(([, offset, shared, bytes]) => ({
-        offsetBytes: Number(offset ?? 0) * 8,
+        ...body.matchAll(
+          /row(?: \+|\[)(?: ?(blocks|\(blocks >> 3\)) \* (\d+) \+)? ?(?:\(block >> (3)\)|block)(?: \* (\d+))?/g,
+        ),
+      ].map(([, unit, offset, shared, bytes]) => ({
+        offsetBytes: Number(offset ?? 0) * (unit === "blocks" ? 8 : 1),
         sizeBytes: Number(bytes ?? 1) * (shared === undefined ? 8 : 1),
       }));
       expect(found).toEqual(

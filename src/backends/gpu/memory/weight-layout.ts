@@ -63,7 +63,10 @@ const PLANES: Partial<Record<SupportedTypeName, readonly PlaneRule[]>> = {
   Q6_K: [block("nibbles", 16), block("pairs", 8), block("scales", 2), superBlock("units", 2)],
   IQ4_NL: [block("nibbles", 16), block("scales", 2)],
   IQ4_XS: [block("nibbles", 16), block("scales", 1), superBlock("units", 2)],
+  TQ1_0: [block("fives", 4), block("threes", 2), superBlock("last bits", 4), superBlock("units", 2)],
+  TQ2_0: [block("pairs", 8), superBlock("units", 2)],
   MXFP4: [block("nibbles", 16), block("powers", 1)],
+  NVFP4: [block("nibbles", 16), block("scales", 2)],
 };
 
 const PLAIN_TYPES: readonly string[] = ["F32", "F16", "BF16"];
