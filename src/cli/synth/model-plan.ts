@@ -2,16 +2,14 @@
 // are written, so that a model of any size needs memory for one chunk. Which tensors there are, the architecture's own
 // graph says.
 
-import { detectArchitecture } from "../../architectures/registry.js";
-import { f32, type GgufEntry, str, u32 } from "../../gguf/entry.js";
-import { GgufMetadata } from "../../gguf/metadata.js";
+import { type GgufEntry, str, u32 } from "../../gguf/entry.js";
 import type { GgufPlan, GgufWriterTensor } from "../../gguf/writer.js";
-import { GraphBuilder } from "../../graph/builder.js";
 import type { WeightSpec } from "../../graph/program.js";
 import { encodeTensor } from "../../quant/codec.js";
 import { RandomSource } from "../../sampler/rng.js";
 import { RandomWeights } from "./random-blocks.js";
 import { type ModelShape, ropeDivisors } from "./shape.js";
+import { shapeKeys, ROPE_FACTORS, shapeWeights } from "./shape-weights.js";
 import { fileTypeOf, matrixType, type MixName } from "./type-mix.js";
 import { vocabularyEntries } from "./vocabulary.js";
 
@@ -19,7 +17,6 @@ import { vocabularyEntries } from "./vocabulary.js";
 const WEIGHT_SIZE = 0.02;
 const BIAS_SIZE = 0.1;
 const QUANTIZATION_VERSION = 2;
-const ROPE_FACTORS = "rope_freqs.weight";
 
 /** What of a synthetic model can be chosen. */
 interface SynthOptions {
@@ -31,12 +28,11 @@ interface SynthOptions {
 
 /** The plan of a synthetic model's file. */
 export function synthPlan(name: string, shape: ModelShape, options: SynthOptions): GgufPlan {
-  const keys = hyperParameters(shape);
-  const metadata = metadataOf(name, shape, options.mix, keys);
-  return { metadata, tensors: weightsOf(shape, metadata).map(tensorWriter(shape, options)) };
+  const metadata = metadataOf(name, shape, options.mix);
+  return { metadata, tensors: shapeWeights(shape, metadata).map(tensorWriter(shape, options)) };
 }
 
-function metadataOf(name: string, shape: ModelShape, mix: MixName, keys: readonly GgufEntry[]): GgufEntry[] {
+function metadataOf(name: string, shape: ModelShape, mix: MixName): GgufEntry[] {
   const { architecture } = shape;
   const fileType = fileTypeOf(mix);
   return [
@@ -44,52 +40,9 @@ function metadataOf(name: string, shape: ModelShape, mix: MixName, keys: readonl
     str("general.name", `${shape.title} shape, random weights (${name} ${mix})`),
     ...(fileType === undefined ? [] : [u32("general.file_type", fileType)]),
     u32("general.quantization_version", QUANTIZATION_VERSION),
-    ...keys.map((entry) => ({ ...entry, key: `${architecture}.${entry.key}` })),
+    ...shapeKeys(shape),
     ...vocabularyEntries(shape.vocabulary),
   ];
-}
-
-function hyperParameters(shape: ModelShape): readonly GgufEntry[] {
-  const { layers, width, heads, kvHeads, feedForward, context, normEpsilon, ropeBase, vocabulary } = shape;
-  const { headWidth = width / heads, valueWidth = headWidth, rotaryWidth = headWidth } = shape;
-  const own = shape.keys?.(shape) ?? [];
-  const replaced = new Set(own.map(({ key }) => key));
-  const usual = [
-    u32("block_count", layers),
-    u32("context_length", context),
-    u32("embedding_length", width),
-    u32("feed_forward_length", feedForward),
-    u32("attention.head_count", heads),
-    u32("attention.head_count_kv", kvHeads),
-    ...(shape.headWidth === undefined
-      ? []
-      : [u32("attention.key_length", headWidth), u32("attention.value_length", valueWidth)]),
-    f32("attention.layer_norm_rms_epsilon", normEpsilon),
-    f32("rope.freq_base", ropeBase),
-    u32("rope.dimension_count", rotaryWidth),
-    u32("vocab_size", vocabulary.size),
-  ];
-  return [...usual.filter(({ key }) => !replaced.has(key)), ...own];
-}
-
-/** The weights of the architecture's graph for this shape. */
-function weightsOf(shape: ModelShape, metadata: readonly GgufEntry[]): readonly WeightSpec[] {
-  const { layers, width, tied, ropeScaling, tensors = [], layerTensors, vocabulary } = shape;
-  const indices = Array.from({ length: layers }, (_, layer) => layer);
-  const names = [
-    ...(tied ? [] : ["output.weight"]),
-    ...(ropeScaling === undefined ? [] : [ROPE_FACTORS]),
-    ...tensors,
-    ...indices.flatMap((layer) => [
-      `blk.${layer}.attn_norm.weight`,
-      ...(layerTensors?.(layer) ?? []).map((tensor) => `blk.${layer}.${tensor}`),
-    ]),
-  ];
-  const present = new Map(names.map((name) => [name, { shape: [1] }]));
-  present.set("token_embd.weight", { shape: [width, vocabulary.size] });
-  const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), present);
-  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => present.has(tensor) });
-  return descriptor.buildGraph(graph, descriptor.readHyperParameters(source)).weights;
 }
 
 function tensorWriter(

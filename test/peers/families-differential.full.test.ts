@@ -1,0 +1,208 @@
+// Families that have no golden file, and shapes that none of them has, as random models against llama.cpp: heads of 512, latent
+// attention of 576 and 512, many experts, odd numbers of heads.
+
+import { afterAll, describe, expect, it } from "vitest";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { arr, bool, f32, str, u32, type GgufEntry } from "../../src/gguf/entry.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { Model } from "../../src/model/model.js";
+import { ACTIVATIONS } from "../../src/backends/reference/activations.js";
+import { familyModel, type FamilyShape } from "../conformance/models/family-model.js";
+import { tableGelu } from "../conformance/models/gemma-cases.js";
+import { randomTokens } from "../conformance/models/random-model.js";
+import { seedOf } from "../conformance/models/random-cases.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { peerIsInstalled } from "./llama-cpp.js";
+import { peerLogits } from "./peer-logits.js";
+
+const EXACT = 2e-3;
+/** With GELU from a table of 16-bit floats. */
+const TABLE_EXACT = 0.03;
+const TOKENS = 60;
+
+const experts = (count: number, used: number, width: number): GgufEntry[] => [
+  u32("expert_count", count),
+  u32("expert_used_count", used),
+  u32("expert_feed_forward_length", width),
+];
+const LATENT: readonly GgufEntry[] = [
+  u32("attention.kv_lora_rank", 512),
+  u32("attention.key_length_mla", 192),
+  u32("attention.value_length_mla", 128),
+  u32("leading_dense_block_count", 1),
+  u32("expert_shared_count", 1),
+  bool("expert_weights_norm", true),
+  f32("expert_weights_scale", 1.5),
+];
+const SECTIONS = arr("rope.dimension_sections", "int32", [3, 3, 2, 0]);
+const biases = (): string[] => ["attn_q.bias", "attn_k.bias", "attn_v.bias"];
+
+const CASES: readonly (FamilyShape & { readonly title: string; readonly tolerance?: number })[] = [
+  { title: "qwen3vl", architecture: "qwen3vl", headWidth: 16, keys: () => [SECTIONS] },
+  {
+    title: "qwen3vlmoe",
+    architecture: "qwen3vlmoe",
+    headWidth: 16,
+    keys: () => [SECTIONS, ...experts(6, 3, 32)],
+  },
+  { title: "ernie4_5", architecture: "ernie4_5", tied: true },
+  { title: "hunyuan-dense", architecture: "hunyuan-dense", headWidth: 16, tied: true },
+  {
+    title: "mistral4 with temperature",
+    architecture: "mistral4",
+    kvHeads: 1,
+    headWidth: 576,
+    valueWidth: 512,
+    rotaryWidth: 64,
+    keys: () => [
+      ...experts(8, 2, 32),
+      ...LATENT,
+      u32("attention.q_lora_rank", 48),
+      u32("expert_gating_func", 1),
+      f32("attention.temperature_scale", 0.3),
+      u32("attention.temperature_length", 16),
+      str("rope.scaling.type", "yarn"),
+      f32("rope.scaling.factor", 4),
+      u32("rope.scaling.original_context_length", 64),
+      f32("rope.scaling.yarn_log_multiplier", 0.1),
+    ],
+    layerTensors: () => ["attn_k_b.weight"],
+  },
+  {
+    title: "deepseek2 with latents of 576 and 512, 5 heads",
+    architecture: "deepseek2",
+    heads: 5,
+    kvHeads: 1,
+    headWidth: 576,
+    valueWidth: 512,
+    rotaryWidth: 64,
+    keys: () => [
+      ...experts(16, 3, 32),
+      ...LATENT,
+      u32("attention.q_lora_rank", 48),
+      u32("expert_gating_func", 2),
+      u32("expert_group_count", 4),
+      u32("expert_group_used_count", 2),
+    ],
+    layerTensors: () => ["attn_k_b.weight", "exp_probs_b.bias"],
+  },
+  {
+    title: "deepseek2 with YaRN and no multiplier",
+    architecture: "deepseek2",
+    kvHeads: 1,
+    headWidth: 576,
+    valueWidth: 512,
+    rotaryWidth: 64,
+    keys: () => [
+      ...experts(8, 2, 32),
+      ...LATENT,
+      u32("attention.q_lora_rank", 48),
+      u32("expert_gating_func", 2),
+      str("rope.scaling.type", "yarn"),
+      f32("rope.scaling.factor", 4),
+      u32("rope.scaling.original_context_length", 64),
+    ],
+    layerTensors: () => ["attn_k_b.weight"],
+  },
+  {
+    title: "qwen3 with heads of 512",
+    architecture: "qwen3",
+    heads: 2,
+    kvHeads: 1,
+    headWidth: 512,
+  },
+  {
+    title: "gemma4 with heads of 512 and 256",
+    architecture: "gemma4",
+    layers: 6,
+    heads: 2,
+    kvHeads: 1,
+    headWidth: 512,
+    tied: true,
+    tolerance: TABLE_EXACT,
+    tensors: ["rope_freqs.weight"],
+    keys: () => [
+      arr("attention.sliding_window_pattern", "bool", [true, true, true, false, true, false]),
+      u32("attention.sliding_window", 16),
+      u32("attention.key_length_swa", 256),
+      u32("attention.value_length_swa", 256),
+      u32("rope.dimension_count_swa", 256),
+      f32("rope.freq_base_swa", 5_000),
+      u32("attention.shared_kv_layers", 2),
+      u32("embedding_length_per_layer_input", 16),
+    ],
+    layerTensors: () => ["attn_v.weight", "layer_output_scale.weight"],
+  },
+  {
+    title: "qwen3moe with 128 experts",
+    architecture: "qwen3moe",
+    headWidth: 32,
+    keys: () => experts(128, 8, 32),
+  },
+  {
+    title: "qwen3moe with groups",
+    architecture: "qwen3moe",
+    headWidth: 32,
+    keys: () => [...experts(24, 5, 32), u32("expert_group_count", 6), u32("expert_group_used_count", 3)],
+  },
+  {
+    title: "gpt-oss with 7 query heads per KV head",
+    architecture: "gpt-oss",
+    heads: 14,
+    kvHeads: 2,
+    headWidth: 16,
+    keys: () => [...experts(5, 2, 32), u32("attention.sliding_window", 7)],
+    layerTensors: () => [
+      ...biases(),
+      "attn_output.bias",
+      "ffn_gate_inp.bias",
+      "ffn_gate_exps.bias",
+      "ffn_up_exps.bias",
+      "ffn_down_exps.bias",
+    ],
+  },
+  {
+    title: "granitemoe with a shared expert",
+    architecture: "granitemoe",
+    feedForward: 32,
+    keys: () => [
+      ...experts(6, 2, 32),
+      u32("expert_shared_feed_forward_length", 48),
+      f32("attention.scale", 0.2),
+      f32("embedding_scale", 3),
+      f32("residual_scale", 0.5),
+      f32("logit_scale", 2),
+    ],
+  },
+  {
+    title: "mistral3 with experts",
+    architecture: "mistral3",
+    feedForward: 32,
+    headWidth: 16,
+    keys: () => [...experts(6, 2, 32), f32("attention.temperature_scale", 0.2)],
+  },
+];
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const gelu = tableGelu((x) => ACTIVATIONS.gelu(x, 1));
+
+async function ourLogits(path: string, tokens: Int32Array): Promise<Float32Array> {
+  const backend = new ReferenceBackend({ activations: { gelu: (gate, up) => gelu(gate) * up } });
+  await using model = await Model.open(path, backend, { contextTokens: tokens.length });
+  return await model.logits(tokens);
+}
+
+describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped if bench/peers is not installed)", () => {
+  it.each(CASES)("$title", async ({ title, tolerance = EXACT, ...shape }) => {
+    const path = folder.file("family.gguf");
+    const seed = seedOf(title);
+    await writeGguf(path, familyModel(seed, shape));
+    const tokens = randomTokens(seed, TOKENS);
+    const [ours, theirs] = [await ourLogits(path, tokens), await peerLogits(path, tokens, 300)];
+    const largest = ours.reduce((most, logit, index) => Math.max(most, Math.abs(logit - theirs[index])), 0);
+    expect(largest).toBeLessThan(tolerance);
+    expect(ours.reduce((most, logit) => Math.max(most, Math.abs(logit)), 0)).toBeGreaterThan(1);
+  });
+});
