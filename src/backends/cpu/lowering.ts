@@ -75,6 +75,8 @@ function lowerGroup(group: Group): Instruction {
       return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
     case "rope-store":
       return lowerRopeStore(group);
+    case "head-store":
+      throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;
   }

@@ -7,6 +7,7 @@ import type { Support } from "../../contract.js";
 import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 import { ATTENTION_LOWERINGS } from "./attention.js";
+import { CONCAT_LOWERINGS } from "./concat.js";
 import type { LoweringContext } from "./context.js";
 import { MATMUL_LOWERINGS } from "./matmul-groups.js";
 import type { OperationLowering, OperationLowerings, OperationSite } from "./operation-lowering.js";
@@ -24,12 +25,12 @@ const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROPE_LOWERINGS,
   ...MATMUL_LOWERINGS,
   ...ATTENTION_LOWERINGS,
+  ...CONCAT_LOWERINGS,
   "layer-norm": REFUSED,
   scale: REFUSED,
   "route-experts": REFUSED,
   "grouped-matmul": REFUSED,
   "sum-slots": REFUSED,
-  "concat-heads": REFUSED,
 };
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {

@@ -109,6 +109,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "single":
       return group.operation.kind === "matmul" ? [group.operation] : [];
     case "rope-store":
+    case "head-store":
       return [];
     default:
       return group satisfies never;
