@@ -6,6 +6,7 @@ import type { AttentionOperation, MatmulOperation } from "../../../graph/operati
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import { type HostRowsPlace, planHostRows } from "./host-embed.js";
 import type { MemoryPlace } from "./launch.js";
 import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
@@ -46,6 +47,8 @@ export interface Regions {
   readonly attention: AttentionRegion;
   readonly chunks: MemoryPlace;
   readonly results: MemoryPlace;
+  /** Rows of tables that stay in host memory. */
+  readonly hostRows: readonly HostRowsPlace[];
   readonly tilePartial: MemoryPlace;
   /** Zero before and after every launch. */
   readonly tileArrivals: MemoryPlace;
@@ -93,6 +96,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
+    hostRows: planHostRows(options, scratch),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
   };
