@@ -4,7 +4,7 @@
 import { BackendError } from "../../../errors.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { DeviceAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
-import type { HostRowsPlace } from "../lowering/host-embed.js";
+import type { HostRowsPlace } from "../lowering/host-rows-place.js";
 import { HostTable } from "../memory/host-table.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 

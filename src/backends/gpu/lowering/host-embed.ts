@@ -1,36 +1,12 @@
 // Embeddings of tables that stay in host memory: the rows of a step's tokens, as the file has them, are copied to the
 // device before the step, repacked there if their type is, and unpacked like those of other tables.
 
-import type { EmbedOperation, WeightId } from "../../../graph/operation.js";
-import { layoutOf } from "../memory/upload.js";
-import { type GpuLoweringOptions, type LoweringContext, rowsOf } from "./context.js";
-import type { LaunchSpec, MemoryPlace } from "./launch.js";
-import type { Scratch } from "./scratch.js";
+import type { EmbedOperation } from "../../../graph/operation.js";
+import { type LoweringContext, rowsOf } from "./context.js";
+import type { LaunchSpec } from "./launch.js";
 
 const REPACK_THREADS = 256;
 const BLOCK_WEIGHTS = 32;
-
-/** Where the rows of a step's tokens lie, in the order of the tokens. */
-export interface HostRowsPlace {
-  readonly weight: WeightId;
-  /** As the file has them. */
-  readonly copied: MemoryPlace;
-  /** As kernels read them: the same if they are not repacked. */
-  readonly rows: MemoryPlace;
-  /** Of one copied row. */
-  readonly rowBytes: number;
-}
-
-/** Sets memory aside for the rows of every table that stays on the host. */
-export function planHostRows({ weights, limits }: GpuLoweringOptions, scratch: Scratch): readonly HostRowsPlace[] {
-  return weights.flatMap((descriptor, weight) => {
-    if (descriptor.onHost !== true) return [];
-    const { repacked, fileRowBytes, rowBytes } = layoutOf(descriptor);
-    const copied = scratch.reserve(limits.maxTokens * fileRowBytes);
-    const rows = repacked ? scratch.reserve(limits.maxTokens * rowBytes) : copied;
-    return [{ weight, copied, rows, rowBytes: fileRowBytes }];
-  });
-}
 
 /** `embed` is the launch over a table on the device. */
 export function lowerHostEmbed(

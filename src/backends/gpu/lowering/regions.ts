@@ -6,7 +6,7 @@ import type { AttentionOperation, MatmulOperation } from "../../../graph/operati
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
-import { type HostRowsPlace, planHostRows } from "./host-embed.js";
+import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { MemoryPlace } from "./launch.js";
 import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
