@@ -108,6 +108,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
       return [group.matmul];
     case "single":
       return group.operation.kind === "matmul" ? [group.operation] : [];
+    case "norm-add":
     case "rope-store":
       return [];
     default:

@@ -9,6 +9,7 @@ import type {
   QuantizeActivationsOperation,
   SelectRowsOperation,
   GluOperation,
+  ValueId,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
@@ -65,7 +66,8 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
   };
 }
 
-function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+/** A norm of rows or of groups of columns; `residual` is added to that of whole rows. */
+export function normRows(context: LoweringContext, operation: RmsNormOperation, residual?: ValueId): LaunchSpec {
   const { groupWidth, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
@@ -78,12 +80,13 @@ function lowerNorm(context: LoweringContext, operation: RmsNormOperation): Launc
     epsilon,
   };
   const type = weight === undefined ? 0 : context.typeOf(weight);
+  const added = residual === undefined ? undefined : context.matrix(residual);
   if (groupWidth === input.width) {
     return {
       label: "norm",
       file: "rows/quantize",
       variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), WEIGHT_TYPE: type } }],
-      arguments: { ...shared, width: input.width },
+      arguments: { ...shared, width: input.width, residual: added?.place ?? 0, residual_stride: added?.stride ?? 0 },
       grid: rowGrid(input.rows),
     };
   }
@@ -200,7 +203,7 @@ export const ROW_LOWERINGS = {
         : isPlain(weight)
           ? true
           : { reason: `a norm weight of ${weight.layout.name} is not read element by element` },
-    lower: (context, operation) => [lowerNorm(context, operation)],
+    lower: (context, operation) => [normRows(context, operation)],
   },
   "quantize-activations": { lower: (context, operation) => [lowerQuantize(context, operation)] },
   glu: { lower: (context, operation) => [lowerGlu(context, operation)] },
