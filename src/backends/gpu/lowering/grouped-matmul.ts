@@ -11,10 +11,7 @@ import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./op
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
-function supportsGrouped(
-  { scale, bias }: GroupedMatmulOperation,
-  [, ...others]: readonly TensorDescriptor[],
-): Support {
+function supportsGrouped({ scale, bias }: GroupedMatmulOperation, [, ...others]: readonly TensorDescriptor[]): Support {
   const biases = bias === undefined ? true : supportsPlain("a bias of matrices", others.slice(-1));
   return supportsFloats("scales", scale === undefined ? undefined : others[0], biases);
 }

@@ -67,7 +67,8 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
   };
 }
 
-function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+/** A norm of whole rows or of groups of columns. */
+export function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
   const { groupWidth, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
@@ -188,7 +189,9 @@ export function gluRows(context: LoweringContext, activation: Activation, { gate
   return {
     label: "glu",
     file: "rows/glu",
-    variants: [{ kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } }],
+    variants: [
+      { kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } },
+    ],
     arguments: {
       gate: gate.place,
       up: up.place,
