@@ -54,7 +54,7 @@ export function lower(
       stretches: Float64Array.from(stretches),
       magnitude,
     })),
-    instructions: groups.map(lowerGroup),
+    instructions: groups.flatMap(lowerGroup),
     kv: program.kv,
     vocabularySize: program.vocabularySize,
     hidden: program.hidden,
@@ -72,7 +72,7 @@ type Instruction =
   | NativeGroupedMatmulInstruction
   | NativeRopeStoreInstruction;
 
-function lowerGroup(group: Group): Instruction {
+function lowerGroup(group: Group): Instruction | readonly Instruction[] {
   switch (group.form) {
     case "single":
       return lowerOperation(group.operation);
@@ -84,8 +84,18 @@ function lowerGroup(group: Group): Instruction {
     }
     case "matmul-add":
       return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
+    case "norm-add": {
+      // The norm's own value has no memory: it is written to the sum's, and the residual is added there.
+      const { norm, residual, sum } = group;
+      return [
+        { ...norm, out: sum.out },
+        { ...sum, left: residual, right: sum.out },
+      ];
+    }
     case "rope-store":
       return lowerRopeStore(group);
+    case "head-store":
+      throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;
   }
