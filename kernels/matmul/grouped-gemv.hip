@@ -4,7 +4,8 @@
 // Defines: TYPE0, or GATED 1 with TYPE0 the gate and TYPE1 up: out = activation(gate) × up, written as quantized rows, one
 //   for each slot, if quantized_values is given (passes × kPassRows is 32 then).
 //   ROUTED: matmul/expert-slot.h. ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: matmul/row-stream.h. ACTIVATION:
-//   device/activation.h. STAGED, NORMED: as in matmul/gemv.hip, of a single token.
+//   device/activation.h. STAGED, NORMED: as in matmul/gemv.hip, of a single token; with NORM 0 f32 rows are quantized here
+//   without a norm, those of slot s from column s × normed_slot_stride on.
 // Grid: x = ⌈rows ÷ (passes × kPassRows)⌉, y = slots, z = tokens.
 // v1 gate, up and activation as one launch; norm, quantization and the choice of experts inside. Not measured yet.
 #ifndef THREADS
@@ -45,6 +46,7 @@ struct GroupedGemvArguments {
   float* quantized_sums;
   float norm_epsilon;
   int normed_stride;
+  int normed_slot_stride;
   int routing_stride;
   int width;
   int slots;
@@ -83,12 +85,12 @@ KERNEL(grouped_gemv, GroupedGemvArguments, THREADS) {
       find_slot({a.routing + u64(token) * u64(a.routing_stride), a.selection_bias, a.slots, a.weighted != 0}, slot);
   const u64 result = u64(token) * u64(a.slots) + u64(slot);
   const u64 input = a.slot_inputs != 0 ? result : u64(token);
-  SlotInputs inputs = {
-      {reinterpret_cast<const u8*>(a.values) + input * u64(width), a.scales + input * u64(width / 32),
-       a.sums + input * u64(width / 16), scratch, width, 0, 1, 1,
-       Format<TYPE0>::has_minimum || (GATED && Format<TYPE1>::has_minimum),
-       a.normed_rows + u64(token) * u64(a.normed_stride), a.normed_stride, a.norm_weight, a.norm_epsilon, nullptr},
-      chosen.weight};
+  SlotInputs inputs = {{reinterpret_cast<const u8*>(a.values) + input * u64(width), a.scales + input * u64(width / 32),
+                        a.sums + input * u64(width / 16), scratch, width, 0, 1, 1,
+                        Format<TYPE0>::has_minimum || (GATED && Format<TYPE1>::has_minimum),
+                        a.normed_rows + u64(token) * u64(a.normed_stride) + u64(slot) * u64(a.normed_slot_stride),
+                        a.normed_stride, a.norm_weight, a.norm_epsilon, nullptr},
+                       chosen.weight};
   float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.rows);
   const Matmul first = slot_matmul(a.weights0, a.bias0, a.factor0, chosen, out, Format<TYPE0>::row_bytes(width),
                                    a.matrix_rows0, a.first0, a.rows);

@@ -2,6 +2,7 @@
 // with their activation as one.
 
 import type { Activation, GroupedMatmulOperation, RouteExpertsOperation } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines, routingDefines } from "./attributes.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { normedQuads } from "./fused-norm-shape.js";
@@ -21,6 +22,8 @@ export interface SlotRows {
   readonly perSlot: boolean;
   /** The rows that the kernel norms and quantizes itself instead. */
   readonly normed?: NormedRows;
+  /** Rows that the kernel quantizes itself as they are; slots begin `slotStride` columns apart. */
+  readonly floats?: ValuePlace & { readonly slotStride: number };
 }
 
 export interface GroupedGemv {
@@ -61,6 +64,13 @@ function shapeRequest(
   return { outputs, slots, width: options.weights[weight].shape[0], form, floats, waveSize, multiprocessors };
 }
 
+/** What a kernel that makes its quantized rows itself is compiled with: kernels/matmul/normed-row.h. */
+function rowDefines({ normed, floats }: SlotRows, width: number, threads: number): Defines {
+  if (normed === undefined && floats === undefined) return {};
+  const quads = { NORMED: normedQuads(width, threads) };
+  return normed === undefined ? { ...quads, NORM: 0 } : { ...quads, WEIGHT_TYPE: normed.weightType };
+}
+
 export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv): LaunchSpec {
   const { matmuls, gated, input, routing, out, quantized } = wanted;
   const [first, second = first] = matmuls;
@@ -68,7 +78,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
   const request = shapeRequest(context, first, form, false);
   const shape = groupedGemvShape(request);
   const choice = routed(context, routing);
-  const { normed } = input;
+  const { normed, floats } = input;
   const biased = matmuls.find(({ bias }) => bias !== undefined);
   return {
     label: wanted.label,
@@ -84,9 +94,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
             : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
           ...choice.defines,
           ...shape.defines,
-          ...(normed === undefined
-            ? {}
-            : { NORMED: normedQuads(request.width, shape.defines["THREADS"]), WEIGHT_TYPE: normed.weightType }),
+          ...rowDefines(input, request.width, shape.defines["THREADS"]),
         },
         sharedBytes: shape.sharedBytes,
       },
@@ -96,8 +104,9 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       values: input.place.values,
       scales: input.place.scales,
       sums: input.place.sums,
-      normed_rows: normed?.place ?? 0,
-      normed_stride: normed?.stride ?? 0,
+      normed_rows: (normed ?? floats)?.place ?? 0,
+      normed_stride: (normed ?? floats)?.stride ?? 0,
+      normed_slot_stride: floats?.slotStride ?? 0,
       norm_weight: normed?.weight ?? 0,
       norm_epsilon: normed?.epsilon ?? 0,
       row_count: context.rowCount(out.rows),

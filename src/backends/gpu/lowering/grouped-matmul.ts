@@ -3,8 +3,10 @@
 import type { GroupedMatmulOperation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
-import { type LoweringContext, rowsOf } from "./context.js";
-import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf } from "./context.js";
+import { canBeNormed } from "./fused-norm-shape.js";
+import { groupedGemvFloatLaunch, groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
+import { isAligned } from "./inputs.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
 import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
@@ -43,25 +45,43 @@ function quantizeSlots(
   return { launch, place };
 }
 
-function lowerGrouped(context: LoweringContext, operation: GroupedMatmulOperation): readonly LaunchSpec[] {
+function lowerGrouped(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  size: LoweringSize,
+): readonly LaunchSpec[] {
   const { routing: routingId, weight, inputStride } = operation;
   const rows = routingId === undefined ? undefined : context.matrix(routingId);
   if (isPlain(context.options.weights[weight]))
     return [groupedGemvFloatLaunch(context, operation, context.matrix(operation.input), rows)];
+  const floats = quantizedInside(context, operation, size);
   const { launch, place } = quantizeSlots(context, operation);
   const matmul = groupedGemvLaunch(context, {
     label: "grouped gemv",
     matmuls: [operation],
-    input: { place, perSlot: inputStride !== 0 },
+    input: { place, perSlot: inputStride !== 0, ...(floats === undefined ? {} : { floats }) },
     routing: rows === undefined ? undefined : { from: "routing", rows },
     out: context.matrix(operation.out),
   });
-  return [launch, matmul];
+  return floats === undefined ? [launch, matmul] : [matmul];
+}
+
+/** The rows of small batches are quantized by every block that reads them, which spares a launch. */
+function quantizedInside(
+  context: LoweringContext,
+  { input, weight, inputStride }: GroupedMatmulOperation,
+  size: LoweringSize,
+): SlotRows["floats"] {
+  const rows = context.matrix(input);
+  const isSmall = context.options.deterministic || classOf(size, rows.rows) === "small";
+  const [width] = context.options.weights[weight].shape;
+  if (!isSmall || !isAligned(rows) || inputStride % 4 !== 0 || !canBeNormed(width)) return undefined;
+  return { ...rows, slotStride: inputStride };
 }
 
 export const GROUPED_MATMUL_LOWERINGS = {
   "grouped-matmul": {
     supports: supportsGrouped,
-    lower: (context, operation) => lowerGrouped(context, operation),
+    lower: (context, operation, { matmuls }) => lowerGrouped(context, operation, matmuls.size),
   },
 } satisfies SomeOperationLowerings;
