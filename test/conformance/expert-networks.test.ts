@@ -46,6 +46,7 @@ interface NetworkCase {
   /** A dense network beside the experts; its result may have a gate of one column. */
   readonly shared?: "plain" | "gated";
   readonly sharedType?: SupportedTypeName;
+  readonly sharedWidth?: number;
   readonly residual?: boolean;
   /** Another operation reads the norm's result too. */
   readonly normIsRead?: boolean;
@@ -100,6 +101,9 @@ const NETWORKS: readonly NetworkCase[] = [
   { ...SMALL, title: "a router of F16", type: "Q2_K", downType: "Q4_0", routerType: "F16", shared: "plain" },
   { ...SMALL, title: "a norm that is read twice", type: "Q6_K", normIsRead: true, downType: "Q4_1" },
   { ...SMALL, title: "rows as they are", type: "Q4_K", downType: "IQ4_NL", unnormed: true },
+  { ...SMALL, title: "a wide shared expert", type: "Q4_K", downType: "Q6_K", shared: "plain", sharedWidth: 512 },
+  { ...SMALL, title: "an uneven shared expert", type: "MXFP4", width: 96, shared: "plain", sharedWidth: 288 },
+  { ...SMALL, title: "a shared expert of plain floats", type: "Q8_0", sharedType: "F16", shared: "plain" },
   { ...SMALL, title: "plain floats", type: "F16", shared: "plain" },
 ];
 const FEW = ["as in Qwen3", "as in gpt-oss", "as in DeepSeek"];
@@ -112,6 +116,7 @@ const TOLERANCE = 2e-4;
 
 function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, CaseWeight>> {
   const { type, downType = type, sharedType = type, width, expertWidth, experts } = wanted;
+  const { sharedWidth = expertWidth } = wanted;
   const stack = (of: SupportedTypeName, inputs: number, rows: number): CaseWeight =>
     randomWeight(dice, of, [inputs, rows, experts], 1 / Math.sqrt(inputs));
   const matrix = (inputs: number, outputs: number): CaseWeight =>
@@ -150,9 +155,9 @@ function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, Cas
     ...(wanted.shared === undefined
       ? {}
       : {
-          "shared.gate.weight": matrix(width, expertWidth),
-          "shared.up.weight": matrix(width, expertWidth),
-          "shared.down.weight": matrix(expertWidth, width),
+          "shared.gate.weight": matrix(width, sharedWidth),
+          "shared.up.weight": matrix(width, sharedWidth),
+          "shared.down.weight": matrix(sharedWidth, width),
         }),
     ...(wanted.shared === "gated" ? { "shared.weigh.weight": randomWeight(dice, "F32", [width, 1], 1 / 16) } : {}),
   };
@@ -204,12 +209,13 @@ function networkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase {
       });
       let result = graph.emit("experts", { kind: "sum-slots", input: down, slots: used });
       if (wanted.shared !== undefined) {
-        const wide = { inputs: width, outputs: expertWidth };
+        const { sharedWidth = expertWidth } = wanted;
+        const wide = { inputs: width, outputs: sharedWidth };
         const [gate, up] = ["shared.gate", "shared.up"].map((name) =>
           graph.matmul(inputOf(sharedType, rows), name, wide),
         );
         const shared = graph.matmul(inputOf(sharedType, graph.glu(gate, up, activation)), "shared.down", {
-          inputs: expertWidth,
+          inputs: sharedWidth,
           outputs: width,
         });
         const weigh = (): ValueId => graph.matmul(rows, "shared.weigh", { inputs: width, outputs: 1 });

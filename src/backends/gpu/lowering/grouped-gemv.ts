@@ -1,7 +1,12 @@
 // Launches of matmul/grouped-gemv.hip and matmul/grouped-gemv-float.hip: one grouped matmul, or the gate and up of experts
 // with their activation as one.
 
-import type { Activation, GroupedMatmulOperation, RouteExpertsOperation } from "../../../graph/operation.js";
+import type {
+  Activation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  RouteExpertsOperation,
+} from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines, routingDefines } from "./attributes.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
@@ -26,6 +31,13 @@ export interface SlotRows {
   readonly floats?: ValuePlace & { readonly slotStride: number };
 }
 
+/** The gate and up of a shared expert, so many slots wide. */
+export interface SharedSlots {
+  readonly slots: number;
+  readonly gate: MatmulOperation;
+  readonly up: MatmulOperation;
+}
+
 export interface GroupedGemv {
   readonly label: string;
   /** One operation, or gate and up. */
@@ -37,6 +49,8 @@ export interface GroupedGemv {
   /** Rows of the result, which go there unless `quantized` is given. */
   readonly out: ValuePlace;
   readonly quantized?: QuantizedPlace;
+  /** Its results follow those of the slots. */
+  readonly shared?: SharedSlots | undefined;
 }
 
 /** The parts of a launch that depend on how matrices are chosen. */
@@ -72,7 +86,7 @@ function rowDefines({ normed, floats }: SlotRows, width: number, threads: number
 }
 
 export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv): LaunchSpec {
-  const { matmuls, gated, input, routing, out, quantized } = wanted;
+  const { matmuls, gated, input, routing, out, quantized, shared } = wanted;
   const [first, second = first] = matmuls;
   const form = quantized !== undefined ? "gated to quantized rows" : gated === undefined ? "plain" : "gated";
   const request = shapeRequest(context, first, form, false);
@@ -92,6 +106,13 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
           ...(gated === undefined
             ? {}
             : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
+          ...(shared === undefined
+            ? {}
+            : {
+                SHARED_SLOTS: shared.slots,
+                SHARED_TYPE0: context.typeOf(shared.gate.weight),
+                SHARED_TYPE1: context.typeOf(shared.up.weight),
+              }),
           ...choice.defines,
           ...shape.defines,
           ...rowDefines(input, request.width, shape.defines["THREADS"]),
@@ -119,6 +140,8 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
           [`first${index}`, firstOutput],
         ]),
       ),
+      shared0: context.weight(shared?.gate.weight),
+      shared1: context.weight(shared?.up.weight),
       out: out.place,
       stride: out.stride,
       quantized_values: quantized?.values ?? 0,
@@ -131,7 +154,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       rows: first.outputs,
       passes: shape.passes,
     },
-    grid: (size) => [shape.blocks, first.slots, rowsOf(size, out.rows)],
+    grid: (size) => [shape.blocks, first.slots + (shared?.slots ?? 0), rowsOf(size, out.rows)],
   };
 }
 
