@@ -14,7 +14,7 @@ import type { LaunchSpec } from "./launch.js";
 import type { MatmulLowering } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
 import { groupedInput, networkInput, type QuantizedPlace } from "./regions.js";
-import { lowerNorm } from "./rows.js";
+import { normRows } from "./rows.js";
 import { sharedSlots } from "./shared-slots.js";
 import type { StepItem } from "./step-item.js";
 
@@ -50,7 +50,7 @@ export function lowerNetwork(
   const { norm, normIsRead, shared, sum, out: result } = network;
   const out = context.matrix(result);
   const items: StepItem[] = [];
-  if (norm !== undefined && normIsRead) items.push(lowerNorm(context, norm));
+  if (norm !== undefined && normIsRead) items.push(normRows(context, norm));
   items.push(...lowerLogits(context, matmuls, network));
   let residual = network.residual === undefined ? undefined : context.matrix(network.residual);
   if (shared !== undefined && norm !== undefined && sharedSlots(context.options, network) === 0) {

@@ -5,11 +5,12 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf } from "./context.js";
 import { canBeNormed } from "./fused-norm-shape.js";
+import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
 import { isAligned } from "./inputs.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
@@ -48,8 +49,10 @@ function quantizeSlots(
 function lowerGrouped(
   context: LoweringContext,
   operation: GroupedMatmulOperation,
-  size: LoweringSize,
+  { groupIndex, matmuls: { size } }: OperationSite,
 ): readonly LaunchSpec[] {
+  if (usesGroupedGemm(context, operation, size))
+    return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
   const { routing: routingId, weight, inputStride } = operation;
   const rows = routingId === undefined ? undefined : context.matrix(routingId);
   if (isPlain(context.options.weights[weight]))
@@ -82,6 +85,6 @@ function quantizedInside(
 export const GROUPED_MATMUL_LOWERINGS = {
   "grouped-matmul": {
     supports: supportsGrouped,
-    lower: (context, operation, { matmuls }) => lowerGrouped(context, operation, matmuls.size),
+    lower: (context, operation, site) => lowerGrouped(context, operation, site),
   },
 } satisfies SomeOperationLowerings;
