@@ -4,6 +4,7 @@ import type { GroupedMatmulOperation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { type LoweringContext, rowsOf } from "./context.js";
+import { gatedExpertsAt } from "./gated-experts.js";
 import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
 import type { LaunchSpec } from "./launch.js";
@@ -52,6 +53,12 @@ function lowerGrouped(
   operation: GroupedMatmulOperation,
   { groupIndex, matmuls: { size } }: OperationSite,
 ): readonly LaunchSpec[] {
+  const gated = gatedExpertsAt(context, groupIndex, size);
+  if (gated !== undefined) {
+    const { gate, up, activation } = gated;
+    const wanted = { matmuls: [gate, up], gated: activation.activation, out: context.matrix(activation.out) } as const;
+    return groupedGemm(context, wanted, groupIndex, size);
+  }
   if (usesGroupedGemm(context, operation, size))
     return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
   const { routing: routingId, weight, inputStride } = operation;

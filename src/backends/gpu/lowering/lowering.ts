@@ -5,6 +5,7 @@ import type { Group } from "../../../graph/fusion.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
+import { isGatedBefore } from "./gated-experts.js";
 import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
@@ -89,6 +90,7 @@ function lowerGroup(
       return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
     case "single":
+      if (isGatedBefore(context, index, matmuls.size)) return [];
       return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:
       return group satisfies never;
