@@ -117,8 +117,8 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll
@@ -139,7 +139,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       wait_for_copy_groups<STAGES - 2>();
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-      if (slab + STAGES - 1 < slabs) copy_slab<Source, Whole>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+      if (slab + STAGES - 1 < slabs)
+        copy_slab<Source, Whole>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
       end_copy_group();
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
@@ -156,8 +157,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll

@@ -79,25 +79,16 @@ KERNEL(grouped_gemv, GroupedGemvArguments, THREADS) {
   // Returning without waiting would let the next launch overtake this one.
   if (token >= *a.row_count || row >= a.rows) return dependency_wait();
   const int width = WIDTH > 0 ? WIDTH : a.width;
-  const ExpertSlot chosen = find_slot(
-      {a.routing + u64(token) * u64(a.routing_stride), a.selection_bias, a.slots, a.weighted != 0}, slot);
+  const ExpertSlot chosen =
+      find_slot({a.routing + u64(token) * u64(a.routing_stride), a.selection_bias, a.slots, a.weighted != 0}, slot);
   const u64 result = u64(token) * u64(a.slots) + u64(slot);
   const u64 input = a.slot_inputs != 0 ? result : u64(token);
-  SlotInputs inputs = {{reinterpret_cast<const u8*>(a.values) + input * u64(width),
-                        a.scales + input * u64(width / 32),
-                        a.sums + input * u64(width / 16),
-                        scratch,
-                        width,
-                        0,
-                        1,
-                        1,
-                        Format<TYPE0>::has_minimum || (GATED && Format<TYPE1>::has_minimum),
-                        a.normed_rows + u64(token) * u64(a.normed_stride),
-                        a.normed_stride,
-                        a.norm_weight,
-                        a.norm_epsilon,
-                        nullptr},
-                       chosen.weight};
+  SlotInputs inputs = {
+      {reinterpret_cast<const u8*>(a.values) + input * u64(width), a.scales + input * u64(width / 32),
+       a.sums + input * u64(width / 16), scratch, width, 0, 1, 1,
+       Format<TYPE0>::has_minimum || (GATED && Format<TYPE1>::has_minimum),
+       a.normed_rows + u64(token) * u64(a.normed_stride), a.normed_stride, a.norm_weight, a.norm_epsilon, nullptr},
+      chosen.weight};
   float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.rows);
   const Matmul first = slot_matmul(a.weights0, a.bias0, a.factor0, chosen, out, Format<TYPE0>::row_bytes(width),
                                    a.matrix_rows0, a.first0, a.rows);
@@ -109,6 +100,6 @@ KERNEL(grouped_gemv, GroupedGemvArguments, THREADS) {
     target.scales = a.quantized_scales + result * u64(a.rows / 32);
     target.sums = a.quantized_sums + result * u64(a.rows / 16);
   }
-  stream_rows<1, GATED != 0, QuantizedSource<TYPE0>, QuantizedSource<TYPE1>>(first, second, width, row, a.passes, inputs,
-                                                                            target);
+  stream_rows<1, GATED != 0, QuantizedSource<TYPE0>, QuantizedSource<TYPE1>>(first, second, width, row, a.passes,
+                                                                             inputs, target);
 }

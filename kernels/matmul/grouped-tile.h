@@ -189,8 +189,7 @@ DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Til
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
       const int row = min(tile_first_row(half) + tile_row(i), a.rows - 1);
-      rows[half][i] =
-          row_epilogue(up ? a.factor1 : a.factor0, up ? a.bias1 : a.bias0, tile.matrix, first + u64(row));
+      rows[half][i] = row_epilogue(up ? a.factor1 : a.factor0, up ? a.bias1 : a.bias0, tile.matrix, first + u64(row));
     }
   }
 #pragma unroll
@@ -207,7 +206,8 @@ DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Til
         if (row >= a.rows) continue;
         const float value = apply_epilogue(sums[half][column].values[i], scale, rows[half][i], weight);
         const int last = kHalves - 1;
-        out[row] = GATED ? gated_unit(value, apply_epilogue(sums[last][column].values[i], scale, rows[last][i], weight)) : value;
+        out[row] = GATED ? gated_unit(value, apply_epilogue(sums[last][column].values[i], scale, rows[last][i], weight))
+                         : value;
       }
     }
   }

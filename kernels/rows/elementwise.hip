@@ -144,7 +144,8 @@ KERNEL(sum_slots, SumSlotsArguments, kThreads) {
   if (index >= rows) return;
   Quad sum = {{0, 0, 0, 0}};
   for (int slot = 0; slot < a.slots; slot++) {
-    const Quad values = read_quad(row_of(a.input + u64(slot) * u64(a.width), index, a.input_stride, a.width), own_quad());
+    const Quad values =
+        read_quad(row_of(a.input + u64(slot) * u64(a.width), index, a.input_stride, a.width), own_quad());
 #pragma unroll
     for (int i = 0; i < 4; i++) sum.at[i] += values.at[i];
   }

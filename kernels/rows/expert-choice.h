@@ -95,8 +95,7 @@ DEVICE int rank_among(const u32* keys, int count, u32 own, int own_index) {
     const Words4 four = reinterpret_cast<const Words4*>(keys)[quad];
     const u32 others[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-      rank += others[i] > own || (others[i] == own && quad * 4 + i < own_index) ? 1 : 0;
+    for (int i = 0; i < 4; i++) rank += others[i] > own || (others[i] == own && quad * 4 + i < own_index) ? 1 : 0;
   }
   return rank;
 }

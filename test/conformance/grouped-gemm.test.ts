@@ -2,7 +2,14 @@
 // slots than are sorted at a time, experts with several tiles and with none.
 
 import { expect, it } from "vitest";
-import { type GroupedCase, groupedCase, MIXTURE_WIDTH, type MixtureCase, mixtureCase, runBoth } from "./experts-case.js";
+import {
+  type GroupedCase,
+  groupedCase,
+  MIXTURE_WIDTH,
+  type MixtureCase,
+  mixtureCase,
+  runBoth,
+} from "./experts-case.js";
 import { hiddenOf, normalisedError } from "./harness.js";
 import { describeSubjects } from "./subjects.js";
 

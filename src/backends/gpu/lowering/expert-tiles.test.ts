@@ -6,7 +6,10 @@ import { expertTile, maxTiles, reserveExpertOrder, type RoutedMatmul } from "./e
 import { TILE_TOKEN_COUNTS } from "./gemm-shape.js";
 import { Scratch } from "./scratch.js";
 
-function routed(used: number, experts: number): { readonly operation: RoutedMatmul; readonly weight: TensorDescriptor } {
+function routed(
+  used: number,
+  experts: number,
+): { readonly operation: RoutedMatmul; readonly weight: TensorDescriptor } {
   const [inputs, matrixRows] = [64, 8];
   return {
     operation: {

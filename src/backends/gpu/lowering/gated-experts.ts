@@ -16,7 +16,11 @@ export interface GatedExperts {
 const GROUPS = 3;
 
 /** The experts whose gate and up begin with this group, if one launch computes them in steps of this size. */
-export function gatedExpertsAt(context: LoweringContext, groupIndex: number, size: LoweringSize): GatedExperts | undefined {
+export function gatedExpertsAt(
+  context: LoweringContext,
+  groupIndex: number,
+  size: LoweringSize,
+): GatedExperts | undefined {
   const [first, second, activation] = Array.from({ length: GROUPS }, (_, index) => single(context, groupIndex + index));
   if (first?.kind !== "grouped-matmul" || second?.kind !== "grouped-matmul" || activation?.kind !== "glu")
     return undefined;

@@ -37,7 +37,10 @@ export interface GroupedGemv {
 }
 
 /** The parts of a launch that depend on how matrices are chosen. */
-function routed(context: LoweringContext, routing: Routing | undefined): Pick<LaunchSpec, "arguments"> & { defines: object } {
+function routed(
+  context: LoweringContext,
+  routing: Routing | undefined,
+): Pick<LaunchSpec, "arguments"> & { defines: object } {
   const rows = { routing: routing?.rows.place ?? 0, routing_stride: routing?.rows.stride ?? 0 };
   if (routing === undefined) return { defines: { ROUTED: 0 }, arguments: { ...rows, selection_bias: 0 } };
   if (routing.from === "routing") return { defines: { ROUTED: 1 }, arguments: { ...rows, selection_bias: 0 } };

@@ -9,14 +9,16 @@ import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import {
+  type OperationSite,
+  type SomeOperationLowerings,
+  supportsFloats,
+  supportsPlain,
+} from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
-function supportsGrouped(
-  { scale, bias }: GroupedMatmulOperation,
-  [, ...others]: readonly TensorDescriptor[],
-): Support {
+function supportsGrouped({ scale, bias }: GroupedMatmulOperation, [, ...others]: readonly TensorDescriptor[]): Support {
   const biases = bias === undefined ? true : supportsPlain("a bias of matrices", others.slice(-1));
   return supportsFloats("scales", scale === undefined ? undefined : others[0], biases);
 }

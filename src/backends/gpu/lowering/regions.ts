@@ -2,7 +2,12 @@
 // take them, partial results of attention and GEMM, and results.
 
 import type { Group } from "../../../graph/fusion.js";
-import type { AttentionOperation, GroupedMatmulOperation, MatmulOperation, Operation } from "../../../graph/operation.js";
+import type {
+  AttentionOperation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  Operation,
+} from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
@@ -114,7 +119,9 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
       return [group.matmul];
     case "single":
       return group.operation.kind === "matmul" ? [group.operation] : [];
+    case "norm-add":
     case "rope-store":
+    case "head-store":
       return [];
     default:
       return group satisfies never;

@@ -11,6 +11,7 @@ import type {
   QuantizeActivationsOperation,
   SelectRowsOperation,
   GluOperation,
+  ValueId,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
@@ -67,7 +68,8 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
   };
 }
 
-function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+/** A norm of rows or of groups of columns; `residual` is added to that of whole rows. */
+export function normRows(context: LoweringContext, operation: RmsNormOperation, residual?: ValueId): LaunchSpec {
   const { groupWidth, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
@@ -80,12 +82,13 @@ function lowerNorm(context: LoweringContext, operation: RmsNormOperation): Launc
     epsilon,
   };
   const type = weight === undefined ? { WEIGHTED: 0 } : { WEIGHT_TYPE: context.typeOf(weight) };
+  const added = residual === undefined ? undefined : context.matrix(residual);
   if (groupWidth === input.width) {
     return {
       label: "norm",
       file: "rows/quantize",
       variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), ...type } }],
-      arguments: { ...shared, width: input.width },
+      arguments: { ...shared, width: input.width, residual: added?.place ?? 0, residual_stride: added?.stride ?? 0 },
       grid: rowGrid(input.rows),
     };
   }
@@ -188,7 +191,9 @@ export function gluRows(context: LoweringContext, activation: Activation, { gate
   return {
     label: "glu",
     file: "rows/glu",
-    variants: [{ kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } }],
+    variants: [
+      { kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } },
+    ],
     arguments: {
       gate: gate.place,
       up: up.place,
@@ -250,7 +255,7 @@ export const ROW_LOWERINGS = {
   embed: { lower: (context, operation) => [lowerEmbed(context, operation)] },
   "rms-norm": {
     supports: (_, weights) => supportsPlain("a norm weight", weights),
-    lower: (context, operation) => [lowerNorm(context, operation)],
+    lower: (context, operation) => [normRows(context, operation)],
   },
   "layer-norm": {
     supports: (_, weights) => supportsPlain("a norm weight", weights),
