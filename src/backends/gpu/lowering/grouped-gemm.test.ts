@@ -87,7 +87,7 @@ describe("experts of a larger batch", () => {
         const given = Object.keys({ ...launch.arguments, ...launch.sized?.(sizeOf(200)) }).toSorted();
         for (const { kernel, sharedBytes = 0 } of launch.variants) {
           const { fields } = source.kernel(kernel).layout;
-          expect(given, launch.file).toEqual(fields.map(({ name }) => name).toSorted());
+          expect(given, `${launch.file} ${kernel}`).toEqual(fields.map(({ name }) => name).toSorted());
           expect(sharedBytes).toBeLessThan(H200.sharedBytes);
         }
       }
