@@ -76,7 +76,7 @@ interface PrefillKernel {
 function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
   const { sharedBytes } = options.device;
   const type = options.limits.kvCacheType;
-  const wide = wideTiledShape(type, operation, sharedBytes);
+  const wide = wideTiledShape(type, operation, options.device);
   if (wide !== undefined) {
     const kernel = {
       file: "attention/wide-tiled",
@@ -173,7 +173,7 @@ function splitTurn(
   const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
   const { device, limits } = context.options;
-  const wide = wideSplitShape(limits.kvCacheType, operation, device.sharedBytes);
+  const wide = wideSplitShape(limits.kvCacheType, operation, device);
   const defines = {
     ...cacheDefines(context, operation),
     ...attentionDefines(operation),

@@ -43,7 +43,7 @@ export function joinedBefore(
   const { query, store } = group;
   const { operation } = next;
   const { device, limits } = context.options;
-  const isWide = wideSplitShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
+  const isWide = wideSplitShape(limits.kvCacheType, operation, device) !== undefined;
   if (store.layer !== operation.layer || isWide) return undefined;
   if (query === undefined) return group;
   return operation.query === query.out && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;

@@ -3,6 +3,10 @@
 
 import type { AttentionOperation } from "../../../graph/operation.js";
 import type { KvCacheType } from "../../contract.js";
+import type { GpuProperties } from "../drivers/shared/driver.js";
+
+/** What of a device the choice depends on. */
+export type WideDevice = Pick<GpuProperties, "sharedBytes" | "waveSize">;
 
 type WideWidths = Pick<AttentionOperation, "keyWidth" | "valueWidth" | "valuesInKeys">;
 
@@ -23,6 +27,9 @@ interface ShapeChoice {
 /** Rows of a tile of the matrix units. */
 const TILE_ROWS = 16;
 const THREADS = 256;
+/** Devices with no more shared memory a block than this may lack matrix units; each wave then needs memory to multiply. */
+const PLAIN_SHARED_BYTES = 65_536;
+const PLAIN_WAVE_BYTES = 1024;
 /** Narrower heads are better off with attention/tiled.hip, whose sums fit into the registers of one wave. */
 const WIDER_THAN = 128;
 /** Heads of attention/tiled.hip and attention/decode.hip, at most. */
@@ -44,21 +51,20 @@ const SPLIT_POSITION_CHOICES = [128, 64, 32, 16];
 const MOST_SPLIT_TILES = 2;
 
 /**
- * The shape of prefill attention over these heads, if attention/wide-tiled.hip is the kernel for it on a device with this
- * much shared memory a block.
+ * The shape of prefill attention over these heads, if attention/wide-tiled.hip is the kernel for it on such a device.
  */
-export function wideTiledShape(type: KvCacheType, widths: WideWidths, sharedBytes: number): WideShape | undefined {
+export function wideTiledShape(type: KvCacheType, widths: WideWidths, device: WideDevice): WideShape | undefined {
   const widest = Math.max(widths.keyWidth, widths.valueWidth);
   if (type === "f32" || widest <= WIDER_THAN) return undefined;
   const choices = widest <= WIDE_HEAD ? TILED_CHOICES.slice(0, 1) : TILED_CHOICES;
-  return firstFitting(choices, widths, 1, sharedBytes);
+  return firstFitting(choices, widths, 1, device);
 }
 
 /** The shape of decode attention over these heads, if attention/wide-split.hip is the kernel for it on such a device. */
 export function wideSplitShape(
   type: KvCacheType,
   operation: AttentionOperation,
-  sharedBytes: number,
+  device: WideDevice,
 ): WideShape | undefined {
   const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
   if (type !== "f16" || (!valuesInKeys && Math.max(keyWidth, valueWidth) <= WIDE_HEAD)) return undefined;
@@ -66,7 +72,7 @@ export function wideSplitShape(
   const choices = Array.from({ length: tiles }, (_, fewer) =>
     SPLIT_POSITION_CHOICES.map((positions) => ({ rowTiles: tiles - fewer, positions, stages: 1 })),
   );
-  return firstFitting(choices.flat(), operation, 2, sharedBytes);
+  return firstFitting(choices.flat(), operation, 2, device);
 }
 
 /** Blocks along the y axis of the grid of attention/wide-split.hip. */
@@ -78,14 +84,16 @@ function firstFitting(
   choices: readonly ShapeChoice[],
   widths: WideWidths,
   parts: number,
-  sharedBytes: number,
+  { sharedBytes, waveSize }: WideDevice,
 ): WideShape | undefined {
+  const waves = THREADS / waveSize;
+  const availableBytes = sharedBytes - (sharedBytes <= PLAIN_SHARED_BYTES ? waves * PLAIN_WAVE_BYTES : 0);
   const shapes = choices.map((choice): WideShape => ({
     defines: { ROW_TILES: choice.rowTiles, TILE_POSITIONS: choice.positions, STAGES: choice.stages },
     rows: choice.rowTiles * TILE_ROWS,
     sharedBytes: sharedBytesOf(widths, parts, choice),
   }));
-  return shapes.find((shape) => shape.sharedBytes <= sharedBytes);
+  return shapes.find((shape) => shape.sharedBytes <= availableBytes);
 }
 
 /** kSharedBytes of kernels/attention/wide.h. */
