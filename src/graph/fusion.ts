@@ -4,7 +4,7 @@
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
 import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
-import { type HeadStoreFacts, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
 import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
@@ -159,7 +159,7 @@ function groupRun(
   uses: ValueUses,
   headNorms: boolean,
 ): readonly Group[] {
-  const facts = {
+  const context = {
     layers: kvLayers(program.kv),
     isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
     rootOf: uses.rootOf,
@@ -167,7 +167,7 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const stored = headNorms ? matchStore(rest, facts) : matchRopeStore(rest, uses);
+    const stored = headNorms ? matchStore(rest, context) : matchRopeStore(rest, uses);
     const group = stored ??
       matchMatmulAdd(rest, uses) ??
       matchNormAdd(rest, program, uses) ??
@@ -178,11 +178,11 @@ function groupRun(
   return groups;
 }
 
-function matchStore(operations: readonly Operation[], facts: HeadStoreFacts): StoreGroup | undefined {
+function matchStore(operations: readonly Operation[], context: HeadStoreContext): StoreGroup | undefined {
   return (
-    matchLatentStore(operations, facts.isOnlyReadBy) ??
-    matchRopeConcat(operations, facts.isOnlyReadBy) ??
-    matchHeadStore(operations, facts)
+    matchLatentStore(operations, context.isOnlyReadBy) ??
+    matchRopeConcat(operations, context.isOnlyReadBy) ??
+    matchHeadStore(operations, context)
   );
 }
 
