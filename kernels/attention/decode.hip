@@ -162,7 +162,7 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   // All at once: what lies past the step's tokens is old, but it is there.
   const int tokens = a.step->tokens, position = a.positions[share.token], start = a.table_starts[share.token];
   const CacheLayer layer = cache_layer(a, a.kv_heads);
-  const int first = (first_split(position) + share.split) * kSplitPositions;
+  const int first = split_start(position, share.split);
   if (share.token >= tokens || first > position) return;
   const Source source = {layer,
                          a.tables + start,
