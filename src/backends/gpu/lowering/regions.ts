@@ -129,6 +129,8 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "norm-add":
     case "rope-store":
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       return [];
     default:
       return group satisfies never;
