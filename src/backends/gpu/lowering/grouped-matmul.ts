@@ -10,7 +10,12 @@ import { groupedGemvFloatLaunch, groupedGemvLaunch, type SlotRows } from "./grou
 import { isAligned } from "./inputs.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import {
+  type OperationSite,
+  type SomeOperationLowerings,
+  supportsFloats,
+  supportsPlain,
+} from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
