@@ -5,6 +5,7 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf } from "./context.js";
 import { canBeNormed } from "./fused-norm-shape.js";
+import { gatedExpertsAt } from "./gated-experts.js";
 import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
 import { isAligned } from "./inputs.js";
@@ -56,6 +57,12 @@ function lowerGrouped(
   operation: GroupedMatmulOperation,
   { groupIndex, matmuls: { size } }: OperationSite,
 ): readonly LaunchSpec[] {
+  const gated = gatedExpertsAt(context, groupIndex, size);
+  if (gated !== undefined) {
+    const { gate, up, activation } = gated;
+    const wanted = { matmuls: [gate, up], gated: activation.activation, out: context.matrix(activation.out) } as const;
+    return groupedGemm(context, wanted, groupIndex, size);
+  }
   if (usesGroupedGemm(context, operation, size))
     return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
   const { routing: routingId, weight, inputStride } = operation;

@@ -12,6 +12,7 @@ import type {
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import type { MemoryPlace } from "./launch.js";
@@ -55,6 +56,8 @@ export interface Regions {
   readonly attention: AttentionRegion;
   readonly chunks: MemoryPlace;
   readonly results: MemoryPlace;
+  /** Rows of tables that stay in host memory. */
+  readonly hostRows: readonly HostRowsPlace[];
   readonly tilePartial: MemoryPlace;
   /** Zero before and after every launch. */
   readonly tileArrivals: MemoryPlace;
@@ -106,6 +109,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
+    hostRows: planHostRows(options, scratch),
     expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
