@@ -19,8 +19,8 @@
 //                           memory at two thirds of its rate: 32 rows a wave are enough. Two blocks of four waves on a
 //                           multiprocessor: while one begins or ends, the other multiplies.
 // Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
-// from memory; GATED: gate and up, of one type and size; BIAS_TYPE; ACTIVATION (device/activation.h); STAGES of input;
-// AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
+// from memory; GATED: gate and up, of one type and size; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue
+// needs; ACTIVATION (device/activation.h); STAGES of input; AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, or without a router USED × token_blocks.
 // v1 Not measured yet.
 #ifndef GATED
@@ -29,9 +29,18 @@
 #ifndef ROUTED
 #define ROUTED 1
 #endif
-/** Of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
+/** Whether there are biases, of BIAS_TYPE 0 (F32), 1 (F16) or 30 (BF16), factors of matrices, weights of slots. */
+#ifndef BIASED
+#define BIASED 0
+#endif
 #ifndef BIAS_TYPE
 #define BIAS_TYPE 0
+#endif
+#ifndef SCALED
+#define SCALED 0
+#endif
+#ifndef WEIGHTED
+#define WEIGHTED 0
 #endif
 #ifndef AHEAD
 #define AHEAD 1
@@ -64,7 +73,7 @@ struct GroupedGemmArguments {
   const int* slots;
   const int* tiles;
   const int* tile_count;
-  /** Of slot 0 of the first token; null: every weight is 1. */
+  /** Of slot 0 of the first token. */
   const float* slot_weights;
   const u8* weights0;
   const u8* weights1;
@@ -108,8 +117,8 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll
@@ -117,7 +126,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
-    if (stage < slabs) copy_slab<Source>(a, tile, stage, shared + stage * kSlabBytes);
+    if (stage < slabs) copy_slab<Source, Whole>(a, tile, stage, shared + stage * kSlabBytes);
     end_copy_group();
   }
   int stage = 0;
@@ -130,7 +139,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       wait_for_copy_groups<STAGES - 2>();
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-      if (slab + STAGES - 1 < slabs) copy_slab<Source>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+      if (slab + STAGES - 1 < slabs)
+        copy_slab<Source, Whole>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
       end_copy_group();
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
@@ -147,8 +157,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll
@@ -209,9 +219,9 @@ KERNEL(grouped_gemm, GroupedGemmArguments, kThreads) {
   if (!find_tile(a, tile)) return;
   place_slots(a, tile);
   barrier();
-  if (kTiles > 1 && tile.count <= kTokens - 16) {
+  if (kTiles > 1 && tile.count < kTokens) {
     multiply_tile<Source, false>(a, tile, shared);
   } else {
-    multiply_tile<Source, true>(a, tile, shared);
+    multiply_tile<Source, (kTiles > 1)>(a, tile, shared);
   }
 }

@@ -18,11 +18,12 @@ export function writeLatentAttention(
   const { graph, parameters } = context;
   const { latentWidth, rope } = spec;
   const { rotaryWidth } = rope;
-  const query = rotatedQuery(context, spec, block, input);
+  // Right before the query's first matmul, which reads the same rows: backends compute both as one.
   const compressed = graph.matmul(input, `${block}.attn_kv_a_mqa`, {
     inputs: parameters.embeddingWidth,
     outputs: latentWidth + rotaryWidth,
   });
+  const query = rotatedQuery(context, spec, block, input);
   const latent = context.norm(
     graph.columns(compressed, "latent", 0, latentWidth),
     `${block}.attn_kv_a_norm`,

@@ -6,6 +6,7 @@ import type { Group } from "../../../graph/fusion.js";
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
 import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
+import { wideSplitShape } from "../memory/wide-attention.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
@@ -41,7 +42,9 @@ export function joinedBefore(
   if (group?.form !== "head-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
   const { query, store } = group;
   const { operation } = next;
-  if (store.layer !== operation.layer) return undefined;
+  const { device, limits } = context.options;
+  const isWide = wideSplitShape(limits.kvCacheType, operation, device) !== undefined;
+  if (store.layer !== operation.layer || isWide) return undefined;
   if (query === undefined) return group;
   return operation.query === query.out && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
 }

@@ -7,6 +7,7 @@ import { packStretches } from "../memory/kv-layout.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
+import { isGatedBefore } from "./gated-experts.js";
 import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
@@ -110,6 +111,7 @@ function lowerGroup(
     case "rope-store":
       throw new TypeError("the program was not fused for a GPU");
     case "single":
+      if (isGatedBefore(context, index, matmuls.size)) return [];
       return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:
       return group satisfies never;
