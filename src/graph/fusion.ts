@@ -4,7 +4,8 @@
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
 import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
-import { type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type HeadStoreFacts, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -81,8 +82,11 @@ export type Group =
   | MatmulAddGroup
   | NormAddGroup
   | RopeStoreGroup
-  | HeadStoreGroup
+  | StoreGroup
   | SingleGroup;
+
+/** Groups that only backends with `headNorms` are given. */
+type StoreGroup = HeadStoreGroup | LatentStoreGroup | RopeConcatGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -94,7 +98,10 @@ export interface FusedProgram {
 }
 
 export interface FusionOptions {
-  /** Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`. */
+  /**
+   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, and
+   * the groups of latent attention.
+   */
   readonly headNorms?: boolean;
 }
 
@@ -137,6 +144,10 @@ function groupAccess(group: Group): MemoryAccess {
       return { inputs, outputs: [group.query.out] };
     case "head-store":
       return { inputs, outputs: group.query === undefined ? [] : [group.query.out] };
+    case "latent-store":
+      return { inputs, outputs: [] };
+    case "rope-concat":
+      return { inputs, outputs: [group.concat.out] };
     default:
       return group satisfies never;
   }
@@ -156,7 +167,7 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const stored = headNorms ? matchHeadStore(rest, facts) : matchRopeStore(rest, uses);
+    const stored = headNorms ? matchStore(rest, facts) : matchRopeStore(rest, uses);
     const group = stored ??
       matchMatmulAdd(rest, uses) ??
       matchNormAdd(rest, program, uses) ??
@@ -165,6 +176,14 @@ function groupRun(
     index += group.parts.length;
   }
   return groups;
+}
+
+function matchStore(operations: readonly Operation[], facts: HeadStoreFacts): StoreGroup | undefined {
+  return (
+    matchLatentStore(operations, facts.isOnlyReadBy) ??
+    matchRopeConcat(operations, facts.isOnlyReadBy) ??
+    matchHeadStore(operations, facts)
+  );
 }
 
 function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {

@@ -1,6 +1,7 @@
 // The parts of a program's scratch memory, sized for its largest step: values, matmul inputs in the form that matmuls
 // take them, partial results of attention and GEMM, and results.
 
+import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { Group } from "../../../graph/fusion.js";
 import type {
   AttentionOperation,
@@ -11,6 +12,7 @@ import type {
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import type { MemoryPlace } from "./launch.js";
@@ -18,6 +20,7 @@ import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selecti
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
+import { sharedSlots } from "./shared-slots.js";
 
 export const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
@@ -53,6 +56,8 @@ export interface Regions {
   readonly attention: AttentionRegion;
   readonly chunks: MemoryPlace;
   readonly results: MemoryPlace;
+  /** Rows of tables that stay in host memory. */
+  readonly hostRows: readonly HostRowsPlace[];
   readonly tilePartial: MemoryPlace;
   /** Zero before and after every launch. */
   readonly tileArrivals: MemoryPlace;
@@ -84,7 +89,8 @@ export function planRegions(options: GpuLoweringOptions): Regions {
   const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(options, rows) * width * FLOAT_BYTES));
   const inputBytes = groups.flatMap(matmulsOf).map((matmul) => preparedBytes(options, matmul));
   const slotBytes = groups.flatMap(({ parts }) => parts.flatMap((part) => slotInputBytes(options, part)));
-  const mostInput = Math.max(0, ...inputBytes, ...slotBytes);
+  const networkBytes = fused.experts.map((network) => networkInput(options, network, ORIGIN).sizeBytes);
+  const mostInput = Math.max(0, ...inputBytes, ...slotBytes, ...networkBytes);
   const pairBytes = groups.map((group) => gatedBytes(options, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
   const attention = attentionRegion(options, scratch);
   const tiled = !deterministic && limits.maxTokens > MAX_SMALL_BATCH;
@@ -103,6 +109,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
+    hostRows: planHostRows(options, scratch),
     expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
@@ -122,6 +129,8 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "norm-add":
     case "rope-store":
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       return [];
     default:
       return group satisfies never;
@@ -260,6 +269,13 @@ export function groupedInput(
   const [width] = options.weights[weight].shape;
   const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
   return { slots, width, place: quantizedPlace(region, rows, width) };
+}
+
+/** Where the inputs of the last matmul of a network of experts lie in a region: those of its slots and shared slots. */
+export function networkInput(options: GpuLoweringOptions, network: ExpertNetwork, region: MemoryPlace): QuantizedPlace {
+  const { weight, input, slots } = network.down;
+  const rows = capacityOf(options, options.fused.program.values[input].rows);
+  return quantizedPlace(region, rows * (slots + sharedSlots(options, network)), options.weights[weight].shape[0]);
 }
 
 /** The columns of each slot as f16 rows of their own (kernels/rows/slot-rows.hip). */
