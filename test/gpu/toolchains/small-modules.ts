@@ -3,7 +3,7 @@
 import { randomModel, type RandomModelSpec } from "../../conformance/models/random-model.js";
 import { kernelFiles } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { type KernelModule, kernelModules } from "./kernel-modules.js";
-import { modelOf } from "./representative-models.js";
+import { familyModels, modelOf, publishedModel } from "./representative-models.js";
 import { CLANG_TARGETS, type Target } from "./targets.js";
 
 const SHAPE = {
@@ -25,9 +25,16 @@ const MODELS: readonly RandomModelSpec[] = [
   { ...SHAPE, architecture: "glm4", types: ["Q8_0"] },
 ];
 
+/** Quantized experts, and latent attention. */
+const EXPERTS = ["qwen3-30b-a3b", "glm4.7-flash"] as const;
+
 /** By the file's name. */
 export function smallModules(target: Target = CLANG_TARGETS[1]): ReadonlyMap<string, KernelModule> {
-  const models = MODELS.map((spec) => modelOf(spec.architecture, randomModel(spec)));
+  const models = [
+    ...MODELS.map((spec) => modelOf(spec.architecture, randomModel(spec))),
+    ...EXPERTS.map((name) => publishedModel(name, "Q4_K_M")),
+    ...familyModels(),
+  ];
   const modules = kernelModules(models, target);
   return new Map(
     kernelFiles().map((file) => {
