@@ -29,6 +29,7 @@
 #include "device/matrix-unit.h"
 #include "attention/attributes.h"
 #include "attention/output.h"
+#include "attention/bring.h"
 #if KV_TYPE == 0
 #error "an f32 cache is not rounded to f16: attention/split.hip reads it"
 #endif
@@ -57,15 +58,6 @@ constexpr int kResultBytes = kTileTokens * VALUE_WIDTH * 4;
 constexpr int kScratchBytes = kWaves * 512;
 constexpr int kSharedBytes = (kInputBytes > kResultBytes ? kInputBytes : kResultBytes) + kScratchBytes;
 
-// A lane has parts of kRowSlots rows of a result; kRowLanes neighbouring lanes share a row.
-#if MATRIX_LAYOUT == 80
-constexpr int kRowSlots = 2, kRowLanes = 4;
-DEVICE int slot_of(int element) { return (element >> 1) & 1; }
-#else
-constexpr int kRowSlots = kTileElements, kRowLanes = 16;
-DEVICE int slot_of(int element) { return element; }
-#endif
-
 struct AttentionTiledArguments {
   const StepHead* step;
   /** First token, count, sequence. */
@@ -85,55 +77,24 @@ struct AttentionTiledArguments {
   int half_stride;
   int heads;
   int kv_heads;
-  int layer;
+  u64 layer_bytes;
+  int layer_padding;
   float scale;
   /** One logit for each query head, if SINKS is 1. */
   const float* sinks;
 };
 
 /** The wave's 16 queries, times the scale and log2 e, to `target`; rows and columns that are not there as zeros. */
-DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int tokens, int head, u16* target) {
-  const float factor = a.scale * 1.44269504088896340736f;
+DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int tokens, int head, int first_position,
+                          u16* target) {
   const int row = wave_index() * 16;
   for (int index = lane_index(); index < 16 * kKeySteps * 16; index += WAVE) {
     const int own = row + index / (kKeySteps * 16), column = index % (kKeySteps * 16);
     float value = 0.0f;
+    const float factor = score_factor(a.scale, first_position + own);
     if (own < tokens && column < KEY_WIDTH)
       value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
     target[own * kKeyStride + column] = saturated_half(value * factor);
-  }
-}
-
-DEVICE float saturated(float value) {
-  const float low = value > kMaxHalf ? kMaxHalf : value;
-  return low < -kMaxHalf ? -kMaxHalf : low;
-}
-
-/** The rows of one tile of positions as halves to shared memory, in the background where they are halves already. */
-template <typename HeadRow>
-DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, int stride) {
-  constexpr int Chunks = kTilePositions * HeadRow::kChunks;
-  // Unrolled further, the addresses alone take more registers than there are.
-#pragma unroll 4
-  for (int first = 0; first < Chunks; first += kThreads) {
-    const int index = first + thread_index();
-    if (Chunks % kThreads != 0 && index >= Chunks) break;
-    const int place = index / HeadRow::kChunks, chunk = index % HeadRow::kChunks;
-    const u64 row = u64(rows[place]);
-    u16* const to = target + place * stride + chunk * HeadRow::kChunkColumns;
-    if (KV_TYPE == 1) copy_in_background(to, plane.rows + row * HeadRow::kBytes + chunk * 16);
-    if (KV_TYPE == 2) {
-      const CacheChunk fetched = fetch_chunk<HeadRow>(plane, row, chunk);
-      float columns[16];
-      widen(fetched.words, columns);
-      const float scale = half_to_float(fetched.scale);
-      u32 words[8];
-#pragma unroll
-      for (int pair = 0; pair < 8; pair++)
-        words[pair] = float2_to_half2(saturated(columns[pair * 2] * scale), saturated(columns[pair * 2 + 1] * scale));
-      *reinterpret_cast<Words4*>(to) = {words[0], words[1], words[2], words[3]};
-      *reinterpret_cast<Words4*>(to + 8) = {words[4], words[5], words[6], words[7]};
-    }
   }
 }
 
@@ -234,7 +195,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   if (kTileParts > 1 && tokens <= 0) return;
   const int* const table = a.tables + a.table_starts[a.tiles[tile_index * 3 + 2]];
   const int head = block_x() / kTileParts, kv_head = head / GROUP;
-  const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
+  const CacheLayer layer = cache_layer(a, a.kv_heads);
   const int first_position = a.positions[first_token], last_position = first_position + tokens - 1;
   // Past the tile's end there is nothing to read; the last position stands in, and is not counted.
   const auto row_at = [&](int index) {
@@ -248,9 +209,9 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     for (int index = thread_index(); index < kKeyBytes / 2; index += kThreads) keys[index] = 0;
   }
   dependency_wait();
-  stage_queries(a, first_token, tokens, head, queries);
+  stage_queries(a, first_token, tokens, head, first_position, queries);
   barrier();
-  bring_rows<KeyRow>(layer.keys, rows[first_index & 1], keys, kKeyStride);
+  bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[first_index & 1], keys, kKeyStride);
   Fragment held[kHoldsQuery ? kKeySteps : 1];
   const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
   if (kHoldsQuery) {
@@ -273,7 +234,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     const bool more = index + 1 < count;
     wait_for_copies();
     barrier();
-    bring_rows<ValueRow>(layer.values, rows[index & 1], values, kValueStride);
+    bring_rows<ValueRow, kTilePositions, kThreads>(layer.values, rows[index & 1], values, kValueStride);
     const int next_row = more && thread_index() < kTilePositions ? row_at(index + 1) : 0;
 
     Tile scores[kPositionTiles];
@@ -296,7 +257,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
           scores[tile].values[element] = capped_score(scores[tile].values[element]);
       }
     }
-    if (WINDOW > 0 && index * kTilePositions < first_visible(own_position + 15)) {
+    if (kLimited && index * kTilePositions < first_visible(own_position + 15)) {
 #pragma unroll
       for (int tile = 0; tile < kPositionTiles; tile++) {
 #pragma unroll
@@ -322,7 +283,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
 
     wait_for_copies();
     barrier();
-    if (more) bring_rows<KeyRow>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
+    if (more) bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
 #pragma unroll
     for (int tile = 0; tile < kPositionTiles; tile++) {
       const Fragment weights = fragment_from_tile(scores[tile], scratch);

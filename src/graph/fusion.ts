@@ -3,6 +3,10 @@
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
+import { type ExpertGroup, expertGroupOutput, matchExperts } from "./expert-fusion.js";
+import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
+import { type HeadStoreFacts, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -17,7 +21,7 @@ import {
   type ValueId,
   type WeightId,
 } from "./operation.js";
-import type { Program } from "./program.js";
+import { kvLayers, type Program } from "./program.js";
 
 /** A norm that groups may take along: it has a weight. */
 export type WeightedRmsNorm = RmsNormOperation & { readonly weight: WeightId };
@@ -49,6 +53,15 @@ export interface MatmulAddGroup {
   readonly parts: readonly Operation[];
 }
 
+/** A norm of whole rows whose result is added to a residual. */
+export interface NormAddGroup {
+  readonly form: "norm-add";
+  readonly norm: WeightedRmsNorm;
+  readonly residual: ValueId;
+  readonly sum: AddOperation;
+  readonly parts: readonly Operation[];
+}
+
 /** Queries and keys rotated by one table, and the keys stored with their values. */
 export interface RopeStoreGroup {
   readonly form: "rope-store";
@@ -64,26 +77,93 @@ export interface SingleGroup {
   readonly parts: readonly Operation[];
 }
 
-export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | RopeStoreGroup | SingleGroup;
+export type Group =
+  | MatmulsGroup
+  | GatedMatmulGroup
+  | MatmulAddGroup
+  | NormAddGroup
+  | RopeStoreGroup
+  | StoreGroup
+  | SingleGroup;
+
+/** Groups that only backends with `headNorms` are given. */
+type StoreGroup = HeadStoreGroup | LatentStoreGroup | RopeConcatGroup;
 
 export interface FusedProgram {
   readonly program: Program;
   readonly groups: readonly Group[];
+  /** Runs of groups that a backend may compute together. */
+  readonly experts: readonly ExpertNetwork[];
   /** Scratch memory of the values that pass from one group to another. */
   readonly memory: MemoryPlan;
 }
 
-export function fuse(program: Program): FusedProgram {
+export interface FusionOptions {
+  /**
+   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, and
+   * the groups of latent attention.
+   */
+  readonly headNorms?: boolean;
+}
+
+export function fuse(program: Program, { headNorms = false }: FusionOptions = {}): FusedProgram {
   const uses = new ValueUses(program);
-  const groups = program.segments.flatMap(({ firstOperation, operationCount }) =>
-    groupRun(program.operations.slice(firstOperation, firstOperation + operationCount), program, uses),
+  const groups = groupSegments(program, (operations) => groupRun(operations, program, uses, headNorms));
+  const experts = findExpertNetworks(groups, program.values, uses);
+  const memory = planMemory(program.values, groupAccesses(groups, experts), keptValues(program));
+  return { program, groups, experts, memory };
+}
+
+/** Groups of all forms: a backend that does not run those of experts as one has `fuse`, where they are plain operations. */
+export type AnyGroup = Group | ExpertGroup;
+
+export interface FusedExpertsProgram extends Pick<FusedProgram, "program" | "memory"> {
+  readonly groups: readonly AnyGroup[];
+}
+
+/** Fuses like `fuse` and joins the operations of experts too. */
+export function fuseExperts(program: Program): FusedExpertsProgram {
+  const uses = new ValueUses(program);
+  const groups = groupSegments(program, (operations) => {
+    const found: AnyGroup[] = [];
+    for (let index = 0; index < operations.length;) {
+      const rest = operations.slice(index);
+      const group = matchExperts(rest, program, uses) ?? nextGroup(rest, program, uses, matchRopeStore(rest, uses));
+      found.push(group);
+      index += group.parts.length;
+    }
+    return found;
+  });
+  return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), keptValues(program)) };
+}
+
+function keptValues({ hidden, logits }: Program): readonly ValueId[] {
+  return logits === undefined ? [hidden] : [hidden, logits];
+}
+
+/** Groups never cross a segment. */
+function groupSegments<Kind>(
+  { segments, operations }: Program,
+  groupsOf: (operations: readonly Operation[]) => readonly Kind[],
+): readonly Kind[] {
+  return segments.flatMap(({ firstOperation, operationCount }) =>
+    groupsOf(operations.slice(firstOperation, firstOperation + operationCount)),
   );
-  const kept = program.logits === undefined ? [program.hidden] : [program.hidden, program.logits];
-  return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), kept) };
+}
+
+/** What each group reads and writes; the last group of a network of experts reads what the network does. */
+function groupAccesses(groups: readonly Group[], experts: readonly ExpertNetwork[]): readonly MemoryAccess[] {
+  const accesses = groups.map(groupAccess);
+  for (const network of experts) {
+    const last = network.firstGroup + network.groupCount - 1;
+    const { inputs, outputs } = accesses[last];
+    accesses[last] = { inputs: [...inputs, ...networkInputs(network)], outputs };
+  }
+  return accesses;
 }
 
 /** The values of other groups that a group reads, and the values that it leaves to them. */
-function groupAccess(group: Group): MemoryAccess {
+function groupAccess(group: AnyGroup): MemoryAccess {
   const made = new Set(group.parts.flatMap((part) => outputOf(part) ?? []));
   const inputs = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
   switch (group.form) {
@@ -94,25 +174,62 @@ function groupAccess(group: Group): MemoryAccess {
     case "gated-matmul":
       return { inputs, outputs: [group.activation.out] };
     case "matmul-add":
+    case "norm-add":
       return { inputs, outputs: [group.sum.out] };
     case "rope-store":
       return { inputs, outputs: [group.query.out] };
+    case "head-store":
+      return { inputs, outputs: group.query === undefined ? [] : [group.query.out] };
+    case "latent-store":
+      return { inputs, outputs: [] };
+    case "rope-concat":
+      return { inputs, outputs: [group.concat.out] };
+    case "gated-experts":
+    case "experts-sum":
+      return { inputs, outputs: [expertGroupOutput(group)] };
     default:
       return group satisfies never;
   }
 }
 
-function groupRun(operations: readonly Operation[], program: Program, uses: ValueUses): Group[] {
+function groupRun(
+  operations: readonly Operation[],
+  program: Program,
+  uses: ValueUses,
+  headNorms: boolean,
+): readonly Group[] {
+  const facts = {
+    layers: kvLayers(program.kv),
+    isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
+    rootOf: uses.rootOf,
+  };
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group = matchRopeStore(rest, uses) ??
-      matchMatmulAdd(rest, uses) ??
-      matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
+    const stored = headNorms ? matchStore(rest, facts) : matchRopeStore(rest, uses);
+    const group = nextGroup(rest, program, uses, stored);
     groups.push(group);
     index += group.parts.length;
   }
   return groups;
+}
+
+function matchStore(operations: readonly Operation[], facts: HeadStoreFacts): StoreGroup | undefined {
+  return (
+    matchLatentStore(operations, facts.isOnlyReadBy) ??
+    matchRopeConcat(operations, facts.isOnlyReadBy) ??
+    matchHeadStore(operations, facts)
+  );
+}
+
+/** The group that operations begin with: `stored`, if they begin with a write to the KV cache. */
+function nextGroup(rest: readonly Operation[], program: Program, uses: ValueUses, stored: Group | undefined): Group {
+  return (
+    stored ??
+    matchMatmulAdd(rest, uses) ??
+    matchNormAdd(rest, program, uses) ??
+    matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] }
+  );
 }
 
 function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {
@@ -129,11 +246,23 @@ function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUs
 }
 
 function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
-  if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
-  const residual = sum.left === matmul.out ? sum.right : sum.left;
-  if ((sum.left !== matmul.out && sum.right !== matmul.out) || matmul.softCap !== undefined) return undefined;
-  if (uses.rootOf(residual) === matmul.out || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
-  return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
+  if (matmul?.kind !== "matmul" || sum?.kind !== "add" || matmul.softCap !== undefined) return undefined;
+  const residual = residualOf(sum, matmul.out, uses);
+  return residual === undefined ? undefined : { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
+}
+
+function matchNormAdd([first, sum]: readonly Operation[], program: Program, uses: ValueUses): NormAddGroup | undefined {
+  const norm = fusableNorm(first, program);
+  if (norm === undefined || sum?.kind !== "add") return undefined;
+  const residual = residualOf(sum, norm.out, uses);
+  return residual === undefined ? undefined : { form: "norm-add", norm, residual, sum, parts: [first, sum] };
+}
+
+/** What `sum` adds to `value`, if that is all that becomes of it. */
+function residualOf(sum: AddOperation, value: ValueId, uses: ValueUses): ValueId | undefined {
+  if (sum.left === sum.right || (sum.left !== value && sum.right !== value)) return undefined;
+  const residual = sum.left === value ? sum.right : sum.left;
+  return uses.rootOf(residual) === value || !uses.isOnlyReadBy(value, [sum]) ? undefined : residual;
 }
 
 function matchMatmuls(
@@ -153,7 +282,7 @@ function matchMatmuls(
   if (norm !== undefined && (matmuls[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, matmuls))) return undefined;
   const activation = operations[start + matmuls.length];
   const parts = operations.slice(0, start + matmuls.length);
-  return matchGated(norm, matmuls, activation, parts, uses) ?? { form: "matmuls", norm, matmuls, parts };
+  return matchGated(norm, matmuls, activation, parts, program, uses) ?? { form: "matmuls", norm, matmuls, parts };
 }
 
 /** The norm of whole rows, if the operation is one. */
@@ -168,6 +297,7 @@ function matchGated(
   matmuls: readonly MatmulOperation[],
   activation: Operation | undefined,
   parts: readonly Operation[],
+  { values }: Program,
   uses: ValueUses,
 ): GatedMatmulGroup | undefined {
   if (matmuls.length !== 2 || activation?.kind !== "glu") return undefined;
@@ -175,6 +305,8 @@ function matchGated(
   const up = matmuls.find(({ out }) => out === activation.up);
   if (gate === undefined || up === undefined || gate === up) return undefined;
   if (gate.softCap !== undefined || up.softCap !== undefined) return undefined;
+  // A gate of one column is that of a whole row.
+  if (values[gate.out].width !== values[up.out].width) return undefined;
   if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }

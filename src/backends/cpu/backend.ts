@@ -1,7 +1,7 @@
 // The CPU backend: C++ kernels over the mapped file. TypeScript decides (threads, instruction set, fusion, memory); the addon
 // computes, one call per step.
 
-import { fuse } from "../../graph/fusion.js";
+import { fuseExperts } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
@@ -20,7 +20,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { hostMemory, supportsHostKvCache, supportsUniformKvCache } from "../host-memory.js";
+import { hostMemory, supportsHostKvCache } from "../host-memory.js";
 import { unavailableError } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -82,8 +82,7 @@ export class CpuBackend implements Backend {
   }
 
   supportsKvCache(options: KvCacheOptions): Support {
-    const uniform = supportsUniformKvCache(options);
-    return uniform === true ? supportsHostKvCache(options) : uniform;
+    return supportsHostKvCache(options);
   }
 
   kvCacheBytes(options: KvCacheOptions): number {
@@ -96,7 +95,7 @@ export class CpuBackend implements Backend {
 
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     const descriptors = weights.map(({ descriptor }) => descriptor);
-    const spec = lower(fuse(program), descriptors, limits, this.#options);
+    const spec = lower(fuseExperts(program), descriptors, limits, this.#options);
     return new CpuProgram(
       native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)),
       weights,

@@ -1,11 +1,19 @@
 // Lowers a fused Program to the addon's instructions. Row counts stay symbolic (they are counted per step); ids of weights
 // and values keep their meaning, so that an id in an error of the addon can be found in `rocmforge plan --dump`.
 
-import type { FusedProgram, Group, RopeStoreGroup } from "../../graph/fusion.js";
-import type { Activation, MatmulOperation, Operation, RmsNormOperation, ValueId } from "../../graph/operation.js";
+import type { AnyGroup, FusedExpertsProgram, RopeStoreGroup } from "../../graph/fusion.js";
+import type {
+  Activation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  Operation,
+  RmsNormOperation,
+  ValueId,
+} from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
 import type {
+  NativeGroupedMatmulInstruction,
   NativeMatmul,
   NativeMatmulInstruction,
   NativeProgramSpec,
@@ -21,12 +29,11 @@ export interface LoweringOptions {
 }
 
 export function lower(
-  { program, groups, memory }: FusedProgram,
+  { program, groups, memory }: FusedExpertsProgram,
   weights: readonly TensorDescriptor[],
   limits: ProgramLimits,
   options: LoweringOptions,
 ): NativeProgramSpec {
-  const { layers, kvHeads, keyWidth, valueWidth } = program.kv;
   return {
     ...options,
     slots: memory.slots,
@@ -47,8 +54,8 @@ export function lower(
       stretches: Float64Array.from(stretches),
       magnitude,
     })),
-    instructions: groups.map(lowerGroup),
-    kv: { layers, kvHeads, keyWidth, valueWidth },
+    instructions: groups.flatMap(lowerGroup),
+    kv: program.kv,
     vocabularySize: program.vocabularySize,
     hidden: program.hidden,
     logits: program.logits ?? NONE,
@@ -59,12 +66,16 @@ export function lower(
 }
 
 /** Every operation but matmuls, which take their norm and what follows along, is an instruction as it is. */
-type Instruction = Exclude<Operation, MatmulOperation> | NativeMatmulInstruction | NativeRopeStoreInstruction;
+type Instruction =
+  | Exclude<Operation, MatmulOperation | GroupedMatmulOperation>
+  | NativeMatmulInstruction
+  | NativeGroupedMatmulInstruction
+  | NativeRopeStoreInstruction;
 
-function lowerGroup(group: Group): Instruction {
+function lowerGroup(group: AnyGroup): Instruction | readonly Instruction[] {
   switch (group.form) {
     case "single":
-      return group.operation.kind === "matmul" ? lowerMatmuls([group.operation], undefined, {}) : group.operation;
+      return lowerOperation(group.operation);
     case "matmuls":
       return lowerMatmuls(group.matmuls, group.norm, {});
     case "gated-matmul": {
@@ -73,11 +84,81 @@ function lowerGroup(group: Group): Instruction {
     }
     case "matmul-add":
       return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
+    case "norm-add": {
+      // The norm's own value has no memory: it is written to the sum's, and the residual is added there.
+      const { norm, residual, sum } = group;
+      return [
+        { ...norm, out: sum.out },
+        { ...sum, left: residual, right: sum.out },
+      ];
+    }
     case "rope-store":
       return lowerRopeStore(group);
+    case "gated-experts": {
+      const { activation, out } = group.activation;
+      return lowerGroupedMatmul([group.gate, group.up], out, { activation });
+    }
+    case "experts-sum":
+      return lowerGroupedMatmul([group.matmul], group.residual?.add.out ?? group.sum.out, {
+        summed: true,
+        residual: group.residual?.value,
+      });
+    case "head-store":
+    case "latent-store":
+    case "rope-concat":
+      throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;
   }
+}
+
+function lowerOperation(operation: Operation): Instruction {
+  switch (operation.kind) {
+    case "matmul":
+      return lowerMatmuls([operation], undefined, {});
+    case "grouped-matmul":
+      return lowerGroupedMatmul([operation], operation.out, {});
+    default:
+      return operation;
+  }
+}
+
+interface GroupedMatmulJoin {
+  /** The gated linear unit that joins gate and up. */
+  readonly activation?: Activation;
+  /** Whether the slots are added up. */
+  readonly summed?: boolean;
+  /** The value that is added to the sum. */
+  readonly residual?: ValueId | undefined;
+}
+
+function lowerGroupedMatmul(
+  operations: readonly GroupedMatmulOperation[],
+  out: ValueId,
+  { activation, summed = false, residual = NONE }: GroupedMatmulJoin,
+): NativeGroupedMatmulInstruction {
+  const [{ input, routing = NONE, slots, inputStride, outputs, weighted }] = operations;
+  const matmuls = operations.map(({ weight, scale = NONE, bias = NONE, matrixRows, firstOutput }) => ({
+    weight,
+    scale,
+    bias,
+    matrixRows,
+    firstOutput,
+  }));
+  return {
+    kind: "grouped-matmul",
+    input,
+    routing,
+    slots,
+    inputStride,
+    outputs,
+    weighted: weighted && routing !== NONE,
+    matmuls,
+    activation: activation ?? "none",
+    summed,
+    residual,
+    out,
+  };
 }
 
 function lowerRopeStore({ query, key, store }: RopeStoreGroup): NativeRopeStoreInstruction {

@@ -1,7 +1,6 @@
 // The GPU backend over a driver's device: its capabilities, its memory, and the objects that live on it. HIP and CUDA
 // differ only below the driver contract.
 
-import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
@@ -28,9 +27,10 @@ import { chooseDevice } from "./drivers/device-selection.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
 import { driverStartMs } from "./drivers/early-start.js";
 import { KernelStore } from "./kernels/kernel-store.js";
+import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
 import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
-import { createContext } from "./lowering/lowering.js";
+import { createContext, fuseForGpu } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
 import { GpuRuntime } from "./memory/runtime.js";
@@ -119,11 +119,13 @@ export class GpuBackend implements Backend {
   }
 
   residentBytes(descriptor: TensorDescriptor): number {
+    if (descriptor.onHost === true) return 0;
     return hasDeviceLayout(descriptor.layout.name) ? layoutOf(descriptor).sizeBytes : descriptor.sizeBytes;
   }
 
   async upload(source: TensorSource): Promise<DeviceTensor> {
     this.#lifetime.assertAlive();
+    if (source.descriptor.onHost === true) return new HostTable(source);
     const upload = this.#uploader.upload(source);
     this.#uploads.add(upload);
     try {
@@ -150,14 +152,14 @@ export class GpuBackend implements Backend {
     this.#lifetime.assertAlive();
     const { device } = this.#runtime;
     const context = createContext({
-      fused: fuse(program),
+      fused: fuseForGpu(program),
       weights: weights.map(({ descriptor }) => descriptor),
       limits,
       device: device.properties,
       kind: device.kind,
       deterministic: this.#options.deterministic,
     });
-    this.#uploader.prepare(weights.map(({ descriptor }) => descriptor));
+    this.#uploader.prepare(weights.map(({ descriptor }) => descriptor).filter(({ onHost }) => onHost !== true));
     const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) =>
       this.#programs.delete(freed),
     );

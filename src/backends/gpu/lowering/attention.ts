@@ -1,9 +1,18 @@
 // Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
 // sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
-import type { RopeStoreGroup } from "../../../graph/fusion.js";
+import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
+import {
+  combinedBlocks,
+  splitRows,
+  supportsAttention,
+  TILE_TOKENS,
+  tiledShape,
+  visibleSplits,
+} from "../memory/kv-layout.js";
+import { wideSplitRows, wideSplitShape, wideTiledShape } from "../memory/wide-attention.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
@@ -12,9 +21,12 @@ import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partAr
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
-import { cacheDefines } from "./rope.js";
+import { cacheDefines, layerArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
+/** Of several splits, and of one. */
+const SPLIT_KERNELS = ["attention_split", "attention_whole"];
+const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
@@ -25,8 +37,8 @@ export function isTiled(size: LaunchSize): boolean {
 }
 
 interface AttentionCircumstances {
-  /** RoPE and KV write that a decode step does in the same launch. */
-  readonly before: RopeStoreGroup | undefined;
+  /** Norms and RoPE of heads and the KV write that a decode step does in the same launch. */
+  readonly before: HeadStoreGroup | undefined;
   /** See LoweringSize. */
   readonly tiled: boolean | undefined;
 }
@@ -41,8 +53,7 @@ function lowerAttention(
   handed: MatmulInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits } = context.options;
-  const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
+  const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
   const taken = {
@@ -53,25 +64,49 @@ function lowerAttention(
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
 }
 
+interface PrefillKernel {
+  readonly file: string;
+  readonly kernel: string;
+  readonly defines: Defines;
+  readonly blocksPerTile: number;
+  readonly sharedBytes: number;
+}
+
+/** The kernel of prefill; undefined if split attention handles any number of tokens. */
+function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
+  const { sharedBytes } = options.device;
+  const type = options.limits.kvCacheType;
+  const wide = wideTiledShape(type, operation, options.device);
+  if (wide !== undefined) {
+    const kernel = {
+      file: "attention/wide-tiled",
+      kernel: "attention_wide_tiled",
+      blocksPerTile: TILE_TOKENS / wide.rows,
+    };
+    return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
+  }
+  const shape = tiledShape(type, operation, sharedBytes);
+  return shape === undefined ? undefined : { file: "attention/tiled", kernel: "attention_tiled", ...shape };
+}
+
 function tiledAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: MatmulInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale, sinks } = operation;
-  const { device, limits } = context.options;
-  const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
+  const { heads, kvHeads, scale, sinks } = operation;
+  const shape = prefillKernel(context, operation);
   if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
-    file: "attention/tiled",
+    file: shape.file,
     variants: [
       {
-        kernel: "attention_tiled",
+        kernel: shape.kernel,
         defines: {
-          ...cacheDefines(context),
+          ...cacheDefines(context, operation),
           ...attentionDefines(operation),
           ...shape.defines,
           GROUP: heads / kvHeads,
@@ -90,7 +125,7 @@ function tiledAttention(
       query_stride: query.stride,
       heads,
       kv_heads: kvHeads,
-      layer,
+      ...layerArguments(context, operation.layer),
       scale,
       sinks: context.weight(sinks),
       ...written.values,
@@ -135,21 +170,26 @@ function splitTurn(
   tokensOf: TokenCount,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
+  const { device, limits } = context.options;
+  const wide = wideSplitShape(limits.kvCacheType, operation, device);
   const defines = {
-    ...cacheDefines(context),
+    ...cacheDefines(context, operation),
     ...attentionDefines(operation),
+    ...wide?.defines,
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
   };
+  const kernels = wide === undefined ? SPLIT_KERNELS : WIDE_SPLIT_KERNELS;
   return {
     label: "attention",
-    file: "attention/split",
-    variants: [
-      { kernel: "attention_split", defines },
-      { kernel: "attention_whole", defines },
-    ],
+    file: wide === undefined ? "attention/split" : "attention/wide-split",
+    variants: kernels.map((kernel) => ({
+      kernel,
+      defines,
+      ...(wide === undefined ? {} : { sharedBytes: wide.sharedBytes }),
+    })),
     choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
     arguments: {
       ...partArguments(context, operation, first),
@@ -160,10 +200,14 @@ function splitTurn(
       query: shifted(query.place, first * query.stride * FLOAT_BYTES),
       query_stride: query.stride,
       kv_heads: kvHeads,
-      layer,
+      ...layerArguments(context, operation.layer),
       scale,
     },
-    grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
+    grid: (size) => [
+      visibleSplits(operation, size.splits),
+      wide === undefined ? splitRows(operation) : wideSplitRows(operation, wide),
+      tokensOf(size),
+    ],
     // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
@@ -187,7 +231,7 @@ function combinedTurn(
       },
     ],
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
-    grid: (size) => [operation.heads, tokensOf(size), 1],
+    grid: (size) => [operation.heads * combinedBlocks(operation.valueWidth), tokensOf(size), 1],
   };
 }
 

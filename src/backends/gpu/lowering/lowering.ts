@@ -1,16 +1,27 @@
 // From a fused program to what runs on the device for a step of a given size, in order. Pure: no device is touched, so
 // compiling costs milliseconds and can be tested and printed anywhere.
 
-import type { Group } from "../../../graph/fusion.js";
+import { fuse, type FusedProgram, type Group } from "../../../graph/fusion.js";
+import type { Program } from "../../../graph/program.js";
 import { packStretches } from "../memory/kv-layout.js";
+import { lowerConcat } from "./concat.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
+import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
+import { isGatedBefore } from "./gated-experts.js";
 import type { MatmulInput } from "./inputs.js";
+import { lowerLatentStore } from "./latent.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
-import { lowerRotateStore } from "./rope.js";
+import { lowerHeadStore } from "./rope.js";
+import { normRows } from "./rows.js";
 import type { StepItem } from "./step-item.js";
+
+/** The groups that the kernels compute. */
+export function fuseForGpu(program: Program): FusedProgram {
+  return fuse(program, { headNorms: true });
+}
 
 export function createContext(options: GpuLoweringOptions): LoweringContext {
   const tables = options.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
@@ -26,12 +37,21 @@ export function createContext(options: GpuLoweringOptions): LoweringContext {
 }
 
 export function lowerStep(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
-  const { groups, program } = context.options.fused;
+  const { groups, experts, program } = context.options.fused;
   const matmuls = new MatmulLowering(context, size);
   const items: StepItem[] = [];
   /** What the group before has left for this one. */
   let handed: MatmulInput | undefined;
-  for (const [index, group] of groups.entries()) {
+  const networks = new Map(experts.map((network) => [network.firstGroup, network]));
+  for (let index = 0; index < groups.length; index++) {
+    const network = networks.get(index);
+    if (network !== undefined && isFusedNetwork(context, network, size)) {
+      items.push(...lowerNetwork(context, matmuls, network));
+      handed = undefined;
+      index += network.groupCount - 1;
+      continue;
+    }
+    const group = groups[index];
     const next = handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
     items.push(...lowerGroup(context, matmuls, index, handed, next));
     handed = next;
@@ -84,11 +104,20 @@ function lowerGroup(
       return matmuls.projectAdd(group, handed);
     case "gated-matmul":
       return matmuls.gated(group, handed, next);
-    case "rope-store": {
+    case "norm-add":
+      return [normRows(context, { ...group.norm, out: group.sum.out }, group.residual)];
+    case "head-store": {
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
-      return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
+      return [lowerHeadStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
+    case "latent-store":
+      return [lowerLatentStore(context, group)];
+    case "rope-concat":
+      return [lowerConcat(context, group.concat, group.rope)];
+    case "rope-store":
+      throw new TypeError("the program was not fused for a GPU");
     case "single":
+      if (isGatedBefore(context, index, matmuls.size)) return [];
       return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:
       return group satisfies never;

@@ -7,36 +7,31 @@ import type { Support } from "../../contract.js";
 import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 import { ATTENTION_LOWERINGS } from "./attention.js";
+import { CONCAT_LOWERINGS } from "./concat.js";
 import type { LoweringContext } from "./context.js";
+import { EXPERT_LOWERINGS } from "./experts.js";
+import { GROUPED_MATMUL_LOWERINGS } from "./grouped-matmul.js";
 import { MATMUL_LOWERINGS } from "./matmul-groups.js";
 import type { OperationLowering, OperationLowerings, OperationSite } from "./operation-lowering.js";
 import { ROPE_LOWERINGS } from "./rope.js";
 import { ROW_LOWERINGS } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
-const REFUSED = {
-  supports: ({ kind }: Operation) => ({ reason: `${kind} has no GPU kernel yet` }),
-  lower: () => [],
-};
-
 const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROW_LOWERINGS,
   ...ROPE_LOWERINGS,
   ...MATMUL_LOWERINGS,
   ...ATTENTION_LOWERINGS,
-  "layer-norm": REFUSED,
-  scale: REFUSED,
-  "route-experts": REFUSED,
-  "grouped-matmul": REFUSED,
-  "sum-slots": REFUSED,
-  "concat-heads": REFUSED,
+  ...EXPERT_LOWERINGS,
+  ...GROUPED_MATMUL_LOWERINGS,
+  ...CONCAT_LOWERINGS,
 };
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {
   for (const weight of weights) {
     if (!hasDeviceLayout(weight.layout.name))
       return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
-    const problem = unsupportedUploadReason(weight);
+    const problem = weight.onHost === true ? undefined : unsupportedUploadReason(weight);
     if (problem !== undefined) return { reason: `${weight.name}: ${problem}` };
   }
   return entryOf(operation).supports?.(operation, weights) ?? true;

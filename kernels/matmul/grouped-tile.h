@@ -1,0 +1,145 @@
+// What a block of a grouped matmul works on, and the results: which slots and weight rows are its own, and what becomes of
+// their sums. Knows GroupedGemmArguments and the block's shape.
+#pragma once
+
+struct GroupTile {
+  int matrix;
+  /** Of the tile's slots in `slots`, or its first token where there is no router. */
+  int first;
+  int count;
+};
+
+/**
+ * Where the input of each of the tile's slots begins, in chunks of 16 bytes: those that one thread brings side by side.
+ * Of slots that the tile has not got: anywhere.
+ */
+struct alignas(16) SlotInputs {
+  u32 chunks[kTokenStep][kThreadChunks];
+};
+SHARED SlotInputs slot_inputs;
+/** Where the result of each slot begins, and what scales it. */
+SHARED u32 slot_outputs[kTokens];
+SHARED float slot_scales[kTokens];
+SHARED float slot_factors[kTokens];
+
+/** False: this block has none. */
+DEVICE bool find_tile(const GroupedGemmArguments& a, GroupTile& tile) {
+  const int index = block_y();
+#if ROUTED
+  const int tiles = *a.tile_count;
+  if (index >= tiles) return false;
+  const int* const entry = a.tiles + u64(index) * 3;
+  tile = {entry[0], entry[1], entry[2]};
+#else
+  tile.matrix = index / a.token_blocks;
+  tile.first = (index - tile.matrix * a.token_blocks) * kTokens;
+  tile.count = min(*a.row_count - tile.first, kTokens);
+#endif
+  return tile.count > 0;
+}
+
+DEVICE void place_slots(const GroupedGemmArguments& a, const GroupTile& tile) {
+  for (int i = thread_index(); i < kTokenStep * kThreadChunks; i += kThreads) {
+    u32& input = slot_inputs.chunks[i % kTokenStep][i / kTokenStep];
+    input = 0;
+    if (i >= tile.count) continue;
+    const int slot = ROUTED ? a.slots[tile.first + i] : (tile.first + i) * USED + tile.matrix;
+    const u32 token = u32(slot) / USED, number = u32(slot) - token * USED;
+    // Rows of rows/slot-rows.hip are one for each slot, if slots have inputs of their own.
+    const bool apart = WIDE || SPLIT;
+    const u32 row = apart && a.slot_columns != 0 ? u32(slot) : token;
+    input = row * u32(a.halves_stride / 8) + (apart ? 0 : number * u32(a.slot_columns / 8));
+    slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.rows);
+    slot_scales[i] = a.row_scales[row];
+    if (WEIGHTED) slot_factors[i] = a.slot_weights[token * u32(a.weights_stride) + number];
+  }
+}
+
+/** First row of the wave's tile number `half`. */
+DEVICE int tile_first_row(int half) {
+  return block_x() * kBlockRows + 16 * (GATED ? wave_index() : wave_index() * kHalves + half);
+}
+
+/** The weight rows whose blocks this lane decodes. */
+template <typename Source>
+DEVICE void find_rows(const GroupedGemmArguments& a, const GroupTile& tile, const u8* (&rows)[kHalves][kLines]) {
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+    const bool up = GATED && half == 1;
+    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+#pragma unroll
+    for (int line = 0; line < kLines; line++) {
+      const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
+      rows[half][line] = (up ? a.weights1 : a.weights0) + (first + u64(row)) * Source::row_bytes(a.width);
+    }
+  }
+}
+
+DEVICE void clear_sums(Tile (&sums)[kHalves][kTiles]) {
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+    for (int i = 0; i < kTiles; i++) clear_tile(sums[half][i]);
+  }
+}
+
+DEVICE void scale_sums(Tile (&sums)[kHalves][kTiles], float scale) {
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+    for (int i = 0; i < kTiles; i++) {
+#pragma unroll
+      for (int element = 0; element < kTileElements; element++) sums[half][i].values[element] *= scale;
+    }
+  }
+}
+
+/** What becomes of a lane's sums in one row of gate, of up or of the only matrix. */
+struct RowEpilogue {
+  float factor;
+  float bias;
+};
+
+DEVICE RowEpilogue row_epilogue(const float* factor, const u8* bias, int matrix, u64 row) {
+  return {SCALED && factor != nullptr ? factor[matrix] : 1.0f,
+          BIASED && bias != nullptr ? Plain<BIAS_TYPE>::value(bias + row * Plain<BIAS_TYPE>::element_bytes, 0) : 0.0f};
+}
+
+DEVICE float apply_epilogue(float sum, float scale, const RowEpilogue& row, float weight) {
+  const float value = sum * (SCALED ? scale * row.factor : scale);
+  const float biased = BIASED ? value + row.bias : value;
+  return WEIGHTED ? biased * weight : biased;
+}
+
+DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Tile (&sums)[kHalves][kTiles]) {
+  RowEpilogue rows[kHalves][kTileElements];
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+    const bool up = GATED && half == 1;
+    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+#pragma unroll
+    for (int i = 0; i < kTileElements; i++) {
+      const int row = min(tile_first_row(half) + tile_row(i), a.rows - 1);
+      rows[half][i] = row_epilogue(up ? a.factor1 : a.factor0, up ? a.bias1 : a.bias0, tile.matrix, first + u64(row));
+    }
+  }
+#pragma unroll
+  for (int column = 0; column < kTiles; column++) {
+#pragma unroll
+    for (int i = 0; i < kTileElements; i++) {
+      const int place = column * 16 + tile_column(i);
+      if (place >= tile.count) continue;
+      const float scale = slot_scales[place], weight = WEIGHTED ? slot_factors[place] : 1.0f;
+      float* const out = a.out + slot_outputs[place];
+#pragma unroll
+      for (int half = 0; half < (GATED ? 1 : kHalves); half++) {
+        const int row = tile_first_row(half) + tile_row(i);
+        if (row >= a.rows) continue;
+        const float value = apply_epilogue(sums[half][column].values[i], scale, rows[half][i], weight);
+        const int last = kHalves - 1;
+        out[row] = GATED ? gated_unit(value, apply_epilogue(sums[last][column].values[i], scale, rows[last][i], weight))
+                         : value;
+      }
+    }
+  }
+}

@@ -1,0 +1,235 @@
+// Launches of matmul/grouped-gemm.hip: f16 rows times the matrices of a stack on the matrix units, a tile of slots that
+// share a matrix at a time. Tiles come from the order of experts, or without a router from the heads' numbers.
+
+import type { Activation, GroupedMatmulOperation } from "../../../graph/operation.js";
+import { activationDefines } from "./attributes.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
+import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
+import { matrixCount, maxTiles, type RoutedMatmul } from "./expert-tiles.js";
+import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
+import { type GroupedHalves, prepareGroupedInput } from "./grouped-input.js";
+import type { LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
+import { isPlain, matmulMethod } from "./matmul-selection.js";
+import { FLOAT_BYTES } from "./regions.js";
+import { shifted } from "./scratch.js";
+
+/** Rows of one block of the kernel; of gate and up half as many of each. */
+const BLOCK_ROWS = 128;
+/** Halves that one copy brings: slots have to begin at multiples of it. */
+const COPY_HALVES = 8;
+/** Weight blocks that the lanes of a wave hold of one line, where there are most, and the bytes of their input. */
+const MAX_SHARES = 4;
+const BLOCK_HALF_BYTES = 64;
+/** Stages of input: three where copies run by themselves, one elsewhere. */
+const STAGES = { cuda: 3, hip: 1 } as const;
+/** Slabs of weights in registers: two while there is room for them beside the sums. */
+const AHEAD: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
+/** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
+const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
+/** Plain weights take more registers than the others, and so do wide products. */
+const MIN_RESIDENT_BLOCKS = 2;
+/** Architectures with the products of matmul/grouped-wide.hip. */
+const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["sm_90"]);
+const MIN_WIDE_TOKENS = 64;
+const WIDE_STAGES = 3;
+/** Chunks of a slab's row, and what the kernel's tables take of a block's shared memory at most. */
+const SLAB_CHUNKS = 16;
+const CHUNK_BYTES = 16;
+const TABLE_BYTES = 2048;
+
+/** Gate and up, or one matmul. */
+export interface GroupedGemm {
+  readonly matmuls: readonly [GroupedMatmulOperation] | readonly [GroupedMatmulOperation, GroupedMatmulOperation];
+  /** Of gate and up. */
+  readonly gated?: Activation;
+  readonly out: ValuePlace;
+}
+
+/** Whether the grouped GEMM computes this operation for batches of this size; otherwise the grouped GEMV does. */
+export function usesGroupedGemm(
+  { options, values }: LoweringContext,
+  operation: GroupedMatmulOperation,
+  size: LoweringSize,
+): boolean {
+  const weight = options.weights[operation.weight];
+  const input = values[operation.input];
+  const method = matmulMethod(weight, classOf(size, input.rows), { deterministic: options.deterministic, blas: false });
+  return (
+    method === "gemm" &&
+    operation.inputStride % COPY_HALVES === 0 &&
+    input.width % COPY_HALVES === 0 &&
+    (operation.routing === undefined || matrixCount(operation, weight) <= MAX_ORDERED_EXPERTS)
+  );
+}
+
+/** Gate and up that one launch can compute: of one type and shape, from one input. */
+export function canBeGated(
+  context: LoweringContext,
+  gate: GroupedMatmulOperation,
+  up: GroupedMatmulOperation,
+): boolean {
+  const biases = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
+  const alike = (["input", "routing", "slots", "matrixRows", "inputStride", "outputs", "weighted"] as const).every(
+    (field) => gate[field] === up[field],
+  );
+  return alike && context.typeOf(gate.weight) === context.typeOf(up.weight) && new Set(biases).size <= 1;
+}
+
+/** Everything that a group of the program needs to compute one matmul, or gate and up, by grouped GEMM. */
+export function groupedGemm(
+  context: LoweringContext,
+  wanted: GroupedGemm,
+  groupIndex: number,
+  size: LoweringSize,
+): readonly LaunchSpec[] {
+  const [operation] = wanted.matmuls;
+  const order = isRouted(operation) && isFirstInOrder(context, operation, groupIndex, size);
+  const isWide = (step: LaunchSize): boolean => isWideTile(context, operation, tileOf(context, operation, step));
+  const parts = TILE_TOKEN_COUNTS.some((tile) => isWideTile(context, operation, tile)) ? [false, true] : [false];
+  return [
+    ...(order ? [expertOrderLaunch(context, operation)] : []),
+    ...parts.flatMap((wide) => {
+      const isNeeded = (step: LaunchSize): boolean => isWide(step) === wide;
+      const { launches, input } = prepareGroupedInput(context, operation, wide, isNeeded);
+      return [...launches, groupedGemmLaunch(context, input, wanted, isNeeded)];
+    }),
+  ];
+}
+
+/** Whether tiles of so many slots are computed by wide products. */
+function isWideTile({ options }: LoweringContext, { weight }: GroupedMatmulOperation, tile: TileTokens): boolean {
+  const { architecture, sharedBytes } = options.device;
+  return (
+    architecture !== undefined &&
+    WIDE_ARCHITECTURES.has(architecture) &&
+    tile >= MIN_WIDE_TOKENS &&
+    !isPlain(options.weights[weight]) &&
+    wideBytes(tile) + TABLE_BYTES <= sharedBytes
+  );
+}
+
+/** Shared memory of wide products: a chunk of padding keeps neighbouring chunks in different banks. */
+function wideBytes(tile: TileTokens): number {
+  return WIDE_STAGES * SLAB_CHUNKS * (tile + 1) * CHUNK_BYTES;
+}
+
+/** Tokens of the tiles of a step. */
+function tileOf(context: LoweringContext, operation: GroupedMatmulOperation, size: LaunchSize): TileTokens {
+  const tokens = rowsOf(size, context.values[operation.input].rows);
+  return TILE_TOKEN_COUNTS[isRouted(operation) ? tileIndex(context, operation, size) : headTile(tokens)];
+}
+
+/** Whether no group before this one has sorted the slots of the same routing. */
+function isFirstInOrder(
+  context: LoweringContext,
+  { routing }: RoutedMatmul,
+  groupIndex: number,
+  size: LoweringSize,
+): boolean {
+  const { groups } = context.options.fused;
+  const reads = groups.findIndex(({ parts }) =>
+    parts.some(
+      (part) => part.kind === "grouped-matmul" && part.routing === routing && usesGroupedGemm(context, part, size),
+    ),
+  );
+  return reads === groupIndex;
+}
+
+function isRouted(operation: GroupedMatmulOperation): operation is RoutedMatmul {
+  return operation.routing !== undefined;
+}
+
+/** Index of the tile of a step without a router: the smallest that holds all tokens, or the largest. */
+function headTile(tokens: number): number {
+  const index = TILE_TOKEN_COUNTS.findIndex((count) => tokens <= count);
+  return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
+}
+
+function groupedGemmLaunch(
+  context: LoweringContext,
+  input: GroupedHalves,
+  { matmuls, gated, out }: GroupedGemm,
+  isNeeded: (size: LaunchSize) => boolean,
+): LaunchSpec {
+  const [first, second = first] = matmuls;
+  const weight = context.options.weights[first.weight];
+  const { expertOrder } = context.regions;
+  const rowBlocks = Math.ceil(first.outputs / (gated === undefined ? BLOCK_ROWS : BLOCK_ROWS / 2));
+  const routed = isRouted(first) ? first : undefined;
+  const routing = routed === undefined ? undefined : context.matrix(routed.routing);
+  const tokensOf = (size: LaunchSize): number => rowsOf(size, out.rows);
+  const tile = (size: LaunchSize): TileTokens => tileOf(context, first, size);
+  const tiles = TILE_TOKEN_COUNTS.filter((count) => isWideTile(context, first, count) === (input.form === "wide"));
+  const tokenBlocks = (size: LaunchSize): number => Math.ceil(tokensOf(size) / tile(size));
+  return {
+    label: gated === undefined ? "grouped gemm" : "gate and up, grouped gemm",
+    file: input.form === "wide" ? "matmul/grouped-wide" : "matmul/grouped-gemm",
+    variants: tiles.map((count) => variantOf(context, matmuls, gated, input.form, count)),
+    choose: (size) => Math.max(0, tiles.indexOf(tile(size))),
+    arguments: {
+      halves: input.halves,
+      low_halves: input.lowHalves,
+      row_scales: input.rowScales,
+      row_count: context.rowCount(out.rows),
+      slots: routed === undefined ? 0 : expertOrder.slots,
+      tiles: routed === undefined ? 0 : expertOrder.tiles,
+      tile_count: routed === undefined ? 0 : expertOrder.tileCount,
+      slot_weights: routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
+      weights_stride: routing?.stride ?? 0,
+      weights0: context.weight(first.weight),
+      weights1: context.weight(second.weight),
+      bias0: context.weight(first.bias),
+      bias1: context.weight(second.bias),
+      factor0: context.weight(first.scale),
+      factor1: context.weight(second.scale),
+      out: out.place,
+      rows: first.outputs,
+      matrix_rows: first.matrixRows,
+      first_row0: first.firstOutput,
+      first_row1: second.firstOutput,
+      width: weight.shape[0],
+      halves_stride: input.stride,
+      slot_columns: first.inputStride,
+      out_stride: out.stride,
+    },
+    sized: (size) => ({ token_blocks: tokenBlocks(size) }),
+    grid: (size) => {
+      const most =
+        routed === undefined
+          ? first.slots * tokenBlocks(size)
+          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), tile(size));
+      return isNeeded(size) ? [rowBlocks, most, 1] : [0, 0, 0];
+    },
+  };
+}
+
+function variantOf(
+  context: LoweringContext,
+  [first, second = first]: GroupedGemm["matmuls"],
+  gated: Activation | undefined,
+  form: GroupedHalves["form"],
+  tile: TileTokens,
+): LaunchVariant {
+  const { kind } = context.options;
+  const bias = first.bias ?? second.bias;
+  const wide = form === "wide";
+  const plain = form === "split";
+  return {
+    kernel: wide ? "grouped_wide" : "grouped_gemm",
+    defines: {
+      TYPE0: context.typeOf(first.weight),
+      TOKENS: tile,
+      USED: first.slots,
+      ROUTED: first.routing === undefined ? 0 : 1,
+      GATED: gated === undefined ? 0 : 1,
+      ...(bias === undefined ? {} : { BIASED: 1, BIAS_TYPE: context.typeOf(bias) }),
+      ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
+      ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
+      ...(plain ? { SPLIT: 1 } : {}),
+      ...(wide ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 } : { STAGES: STAGES[kind], AHEAD: plain ? 1 : AHEAD[tile] }),
+      ...(kind === "cuda" ? { RESIDENT_BLOCKS: plain || wide ? MIN_RESIDENT_BLOCKS : RESIDENT_BLOCKS[tile] } : {}),
+      ...(gated === undefined ? {} : activationDefines(gated)),
+    },
+    sharedBytes: wide ? wideBytes(tile) : STAGES[kind] * tile * MAX_SHARES * BLOCK_HALF_BYTES,
+  };
+}
