@@ -17,7 +17,7 @@ import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
 /**
- * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ * Blocks for each multiprocessor, up to which a block takes fewer query heads: it is done sooner, but rows are read again.
  */
 const MAX_SINGLE_BLOCKS = 2;
 
@@ -83,9 +83,13 @@ export function decodeAttention(
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
   const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
 
-  const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = (size: LaunchSize): boolean =>
-    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
+  /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
+  const choiceFor = (size: LaunchSize): number => {
+    const fits = (blockHeads: number): boolean =>
+      size.tokens * splitRows(operation, blockHeads) * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+    return Math.max(0, choices.findLastIndex(fits));
+  };
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -96,13 +100,13 @@ export function decodeAttention(
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention/decode",
-    variants: [groupHeads, 1].flatMap((blockHeads) =>
+    variants: choices.flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,
         defines: { ...defines, BLOCK_HEADS: blockHeads },
       })),
     ),
-    choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
+    choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
     arguments: {
       ...preparationArguments(context, group),
       ...layerArguments(context, layer),
@@ -121,7 +125,7 @@ export function decodeAttention(
     },
     grid: (size) =>
       isDecoding(context, size)
-        ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
+        ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens]
         : [0, 0, 0],
   };
   return { launch, leavesParts };
