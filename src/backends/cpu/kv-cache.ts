@@ -2,7 +2,7 @@
 
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
-import { CacheOrder, checkedPairs, checkGrowth } from "../cache-order.js";
+import { CacheOrder, checkedGrowth, checkedPairs } from "../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
 import type { NativeAddon, NativeKvCache } from "./native-bindings.js";
 import { hostMemory } from "../host-memory.js";
@@ -39,12 +39,12 @@ export class CpuKvCache implements KvCache {
     this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyBlocks(checked)));
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof CpuKvCache)) throw new TypeError("the caches belong to different backends");
-    checkGrowth(source.options, this.options, blocks);
+    const [count] = checkedGrowth(source.options, this.options, blocks);
     const from = source.native;
     this.#lifetime.assertAlive();
-    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyFrom(from, blocks)));
+    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyFrom(from, count)));
   }
 
   [Symbol.dispose](): void {

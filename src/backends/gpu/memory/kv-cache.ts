@@ -4,7 +4,7 @@
 
 import { BackendError, GpuError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
-import { CacheOrder, checkedPairs, checkGrowth } from "../../cache-order.js";
+import { CacheOrder, checkedGrowth, checkedPairs } from "../../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
@@ -66,14 +66,14 @@ export class GpuKvCache implements KvCache {
     if (checked.length > 0) this.#order.copy(() => this.#queued(() => this.#queueCopies(checked)));
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof GpuKvCache)) throw new TypeError("the caches belong to different backends");
-    checkGrowth(source.options, this.options, blocks);
+    const [count] = checkedGrowth(source.options, this.options, blocks);
     this.#lifetime.assertAlive();
     source.#lifetime.assertAlive();
     this.runtime.assertUsable();
     // The source's memory, too, must stay until the copy has ended.
-    this.#order.copy(() => source.#queued(() => this.#queued(() => this.#queueGrowth(source, blocks))));
+    this.#order.copy(() => source.#queued(() => this.#queued(() => this.#queueGrowth(source, count))));
   }
 
   [Symbol.dispose](): void {
