@@ -3,7 +3,7 @@
 #pragma once
 #include "device/portable.h"
 
-/** Activation of gated linear units: 0 SiLU, 1 GELU (the tanh approximation). */
+/** Activation of gated linear units: 0 SiLU, 1 GELU (the tanh approximation), 2 sigmoid, 3 gpt-oss's clamped SwiGLU. */
 #ifndef ACTIVATION
 #define ACTIVATION 0
 #endif
@@ -36,8 +36,17 @@ DEVICE float gelu(float value) {
   return value * sigmoid(cubic * 1.59576912160573071176f);
 }
 
+/** g·σ(1.702g)·(u + 1) with g = min(gate, 7) and u = up within ±7; a NaN stays one. */
+DEVICE float clamped_swiglu(float gate, float up) {
+  const float g = gate > 7.0f ? 7.0f : gate;
+  const float u = up > 7.0f ? 7.0f : up < -7.0f ? -7.0f : up;
+  return g * sigmoid(1.702f * g) * (u + 1.0f);
+}
+
 /** Gated linear unit: activation(gate) × up. */
 DEVICE float gated_unit(float gate, float up) {
   if (ACTIVATION == 1) return gelu(gate) * up;
+  if (ACTIVATION == 2) return sigmoid(gate) * up;
+  if (ACTIVATION == 3) return clamped_swiglu(gate, up);
   return gate * sigmoid(gate) * up;
 }

@@ -64,9 +64,16 @@ DEVICE void write_quad(const Row& row, int quad, const Quad& values) {
 #error "WEIGHT_TYPE is 0 (F32), 1 (F16) or 30 (BF16)"
 #endif
 
+/** 0: norms have no weights, which is a weight of 1 everywhere. */
+#ifndef WEIGHTED
+#define WEIGHTED 1
+#endif
+
 /** Four columns of such a vector. */
 DEVICE Quad read_weights(const u8* weights, int width, int quad) {
-#if WEIGHT_TYPE == 0
+#if !WEIGHTED
+  return {{1, 1, 1, 1}};
+#elif WEIGHT_TYPE == 0
   return read_quad(row_of(reinterpret_cast<const float*>(weights), width), quad);
 #else
   const u16* const halves = reinterpret_cast<const u16*>(weights);

@@ -177,6 +177,11 @@ template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
 template <typename Inputs>
 DEVICE float row_factor(const Inputs& inputs, int token);
+/** A factor of results with their biases: the weight of an expert. Inputs without one have none. */
+template <typename Inputs>
+DEVICE float result_factor(const Inputs&) {
+  return 1.0f;
+}
 
 /** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
@@ -221,8 +226,10 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
     if (stores) {
       a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
       a_epilogue.factor *= factor;
+      a_epilogue.bias *= result_factor(inputs);
       if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
       if (Gated) b_epilogue.factor *= factor;
+      if (Gated) b_epilogue.bias *= result_factor(inputs);
     }
 #pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {

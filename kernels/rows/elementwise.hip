@@ -1,6 +1,6 @@
-// Rows of f32 added, gathered, copied or shifted by a bias. One thread a quad of columns.
+// Rows of f32 added, gathered, copied, scaled, summed over slots or shifted by a bias. One thread a quad of columns.
 // Grid: ⌈width ÷ 1024⌉ × one for each row there may be.
-// WEIGHT_TYPE: of the bias, 0 (F32), 1 (F16) or 30 (BF16).
+// WEIGHT_TYPE: of the bias or the scale, 0 (F32), 1 (F16) or 30 (BF16).
 // v1 16-byte access where the rows allow it. Not measured yet.
 #include "device/quad.h"
 
@@ -97,5 +97,57 @@ KERNEL(add_bias, AddBiasArguments, kThreads) {
   Quad sum;
 #pragma unroll
   for (int i = 0; i < 4; i++) sum.at[i] = values.at[i] + bias.at[i];
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), sum);
+}
+
+/** × factor × the first element of `weight`, if there is one. `out` may be `input`. */
+struct ScaleRowsArguments {
+  const float* input;
+  const u8* weight;
+  const int* row_count;
+  float* out;
+  float factor;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(scale_rows, ScaleRowsArguments, kThreads) {
+  dependency_release();
+  const float factor = a.weight == nullptr ? a.factor : a.factor * read_weights(a.weight, 1, 0).at[0];
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  Quad values = read_quad(row_of(a.input, index, a.input_stride, a.width), own_quad());
+#pragma unroll
+  for (int i = 0; i < 4; i++) values.at[i] *= factor;
+  write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), values);
+}
+
+/** Slot s of a row begins at column s × width. */
+struct SumSlotsArguments {
+  const float* input;
+  const int* row_count;
+  float* out;
+  int slots;
+  int width;
+  int input_stride;
+  int out_stride;
+};
+
+KERNEL(sum_slots, SumSlotsArguments, kThreads) {
+  dependency_release();
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_y();
+  if (index >= rows) return;
+  Quad sum = {{0, 0, 0, 0}};
+  for (int slot = 0; slot < a.slots; slot++) {
+    const Quad values =
+        read_quad(row_of(a.input + u64(slot) * u64(a.width), index, a.input_stride, a.width), own_quad());
+#pragma unroll
+    for (int i = 0; i < 4; i++) sum.at[i] += values.at[i];
+  }
   write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), sum);
 }

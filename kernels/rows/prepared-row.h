@@ -56,6 +56,18 @@ DEVICE void write_floats(const HeldRow<Source>& row, const Row& out) {
   each_quad(row, [&](int quad, const Quad& values) { write_quad(out, quad, values); });
 }
 
+/** The sum with another row, which may be the one that is written. */
+template <typename Source>
+DEVICE void add_floats(const HeldRow<Source>& row, const Row& other, const Row& out) {
+  each_quad(row, [&](int quad, const Quad& values) {
+    const Quad added = read_quad(other, quad);
+    Quad result;
+#pragma unroll
+    for (int i = 0; i < 4; i++) result.at[i] = added.at[i] + values.at[i];
+    write_quad(out, quad, result);
+  });
+}
+
 /** Rounded and back. */
 template <typename Source>
 DEVICE void write_dequantized(const HeldRow<Source>& row, const Row& out) {

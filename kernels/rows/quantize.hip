@@ -2,19 +2,23 @@
 // (rows/prepared-row.h says how each form lies). One block a row; grid: one block for each row there may be.
 // HELD: quads that a thread keeps in registers, best ⌈width ÷ 2048⌉ (or for norm_groups ⌈group ÷ (4 × wave)⌉); any
 // works.
-// WEIGHT_TYPE: of the norm's weights, 0 (F32), 1 (F16) or 30 (BF16).
+// WEIGHT_TYPE: of the norm's weights, 0 (F32), 1 (F16) or 30 (BF16). WEIGHTED 0: norms have none.
 // The row count comes with the step and is no kernel's, so it is read before dependency_wait().
 // v1 512 threads, the row read once into registers, weights while the kernel before still runs, one barrier a sum;
 //    waves that a narrow row has no work for leave at once. Not measured yet.
+// v2 a norm whose result is only added to a residual adds it: a launch less for each norm behind a matmul (Gemma).
 #include "rows/prepared-row.h"
 
+/** `residual`: rows that are added to the normed ones, or null; out may be the residual. */
 struct NormRowsArguments {
   const float* input;
   const u8* weight;
+  const float* residual;
   const int* row_count;
   float* out;
   int width;
   int input_stride;
+  int residual_stride;
   int out_stride;
   float epsilon;
 };
@@ -31,7 +35,9 @@ KERNEL(norm_rows, NormRowsArguments, kRowThreads) {
   if (index >= rows) return;
   const HeldRow<NormedRow> row =
       hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
-  write_floats(row, row_of(a.out, index, a.out_stride, a.width));
+  const Row out = row_of(a.out, index, a.out_stride, a.width);
+  if (a.residual == nullptr) return write_floats(row, out);
+  add_floats(row, row_of(a.residual, index, a.residual_stride, a.width), out);
 }
 
 /** Groups of columns normed by themselves: `weight` has group_width elements. Grid: rows × ⌈groups ÷ (128 ÷ wave)⌉. */
@@ -141,6 +147,36 @@ KERNEL(quantize_rows, QuantizeRowsArguments, kRowThreads) {
   if (index >= rows) return;
   const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
   write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
+}
+
+/**
+ * The columns of every slot of a grouped matmul as a quantized row of their own: slot s begins at column s × slot_stride.
+ * Grid: one block for each row there may be × slots.
+ */
+struct QuantizeSlotsArguments {
+  const float* input;
+  const int* row_count;
+  i8* values;
+  float* scales;
+  float* sums;
+  int width;
+  int input_stride;
+  int slots;
+  int slot_stride;
+};
+
+KERNEL(quantize_slots, QuantizeSlotsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.width);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x(), slot = block_y();
+  if (index >= rows) return;
+  const Row source = row_of(a.input + slot * a.slot_stride, index, a.input_stride, a.width);
+  write_quantized(hold_row(source, team, quads),
+                  quantized_place(a.values, a.scales, a.sums, index * a.slots + slot, a.width));
 }
 
 struct HalfRowsArguments {

@@ -53,6 +53,22 @@ describe("fuse", () => {
     ]);
   });
 
+  it("adds a norm behind a matmul to the residual in one group, unless the normed rows are wanted elsewhere", () => {
+    const normed = (graph: GraphBuilder, input: ValueId): ValueId =>
+      graph.rmsNorm(graph.matmul(input, "o", square), "post", 1e-5);
+    const behind = program((graph, input) => graph.add(input, normed(graph, input)));
+    expect(formsOf(behind)).toEqual(["embed", "matmuls", "norm-add", "select-rows"]);
+    const twice = program((graph, input) => {
+      const own = normed(graph, input);
+      return graph.add(graph.add(input, own), own);
+    });
+    expect(formsOf(twice)).toEqual(["embed", "matmuls", "rms-norm", "add", "add", "select-rows"]);
+    const heads = program((graph, input) =>
+      graph.add(input, graph.rmsNorm(graph.matmul(input, "o", square), "post", 1e-5, 8)),
+    );
+    expect(formsOf(heads)).toEqual(["embed", "matmuls", "rms-norm", "add", "select-rows"]);
+  });
+
   it("keeps every operation, once and in order", () => {
     const subject = program(layer);
     expect(fuse(subject).groups.flatMap(({ parts }) => parts)).toEqual(subject.operations);

@@ -49,6 +49,15 @@ export interface MatmulAddGroup {
   readonly parts: readonly Operation[];
 }
 
+/** A norm of whole rows whose result is added to a residual. */
+export interface NormAddGroup {
+  readonly form: "norm-add";
+  readonly norm: WeightedRmsNorm;
+  readonly residual: ValueId;
+  readonly sum: AddOperation;
+  readonly parts: readonly Operation[];
+}
+
 /** Queries and keys rotated by one table, and the keys stored with their values. */
 export interface RopeStoreGroup {
   readonly form: "rope-store";
@@ -64,7 +73,7 @@ export interface SingleGroup {
   readonly parts: readonly Operation[];
 }
 
-export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | RopeStoreGroup | SingleGroup;
+export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | NormAddGroup | RopeStoreGroup | SingleGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -94,6 +103,7 @@ function groupAccess(group: Group): MemoryAccess {
     case "gated-matmul":
       return { inputs, outputs: [group.activation.out] };
     case "matmul-add":
+    case "norm-add":
       return { inputs, outputs: [group.sum.out] };
     case "rope-store":
       return { inputs, outputs: [group.query.out] };
@@ -108,6 +118,7 @@ function groupRun(operations: readonly Operation[], program: Program, uses: Valu
     const rest = operations.slice(index);
     const group = matchRopeStore(rest, uses) ??
       matchMatmulAdd(rest, uses) ??
+      matchNormAdd(rest, program, uses) ??
       matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
     groups.push(group);
     index += group.parts.length;
@@ -129,11 +140,23 @@ function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUs
 }
 
 function matchMatmulAdd([matmul, sum]: readonly Operation[], uses: ValueUses): MatmulAddGroup | undefined {
-  if (matmul?.kind !== "matmul" || sum?.kind !== "add" || sum.left === sum.right) return undefined;
-  const residual = sum.left === matmul.out ? sum.right : sum.left;
-  if ((sum.left !== matmul.out && sum.right !== matmul.out) || matmul.softCap !== undefined) return undefined;
-  if (uses.rootOf(residual) === matmul.out || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
-  return { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
+  if (matmul?.kind !== "matmul" || sum?.kind !== "add" || matmul.softCap !== undefined) return undefined;
+  const residual = residualOf(sum, matmul.out, uses);
+  return residual === undefined ? undefined : { form: "matmul-add", matmul, residual, sum, parts: [matmul, sum] };
+}
+
+function matchNormAdd([first, sum]: readonly Operation[], program: Program, uses: ValueUses): NormAddGroup | undefined {
+  const norm = fusableNorm(first, program);
+  if (norm === undefined || sum?.kind !== "add") return undefined;
+  const residual = residualOf(sum, norm.out, uses);
+  return residual === undefined ? undefined : { form: "norm-add", norm, residual, sum, parts: [first, sum] };
+}
+
+/** What `sum` adds to `value`, if that is all that becomes of it. */
+function residualOf(sum: AddOperation, value: ValueId, uses: ValueUses): ValueId | undefined {
+  if (sum.left === sum.right || (sum.left !== value && sum.right !== value)) return undefined;
+  const residual = sum.left === value ? sum.right : sum.left;
+  return uses.rootOf(residual) === value || !uses.isOnlyReadBy(value, [sum]) ? undefined : residual;
 }
 
 function matchMatmuls(

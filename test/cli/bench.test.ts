@@ -72,6 +72,17 @@ describe("the figures", () => {
     expect(writing).toMatchObject({ prefill: null, depth: 40, decode: { tokens: 3 } });
   });
 
+  it("are those of all sequences together where several decode", async () => {
+    const report = await bench(..."-p 0 -n 3 -d 5 -s 4 --repeat 1 --starts 0 -m".split(" "), SMALL_MODEL);
+    expect(report).toMatchObject({ sequences: 4, depth: 5, decode: { tokens: 3, bytesPerToken: null } });
+    const { stdout } = await rocmforge([
+      ..."bench --backend reference -p 0 -n 3 -s 4 --repeat 1 --starts 0 -m".split(" "),
+      SMALL_MODEL,
+    ]);
+    expect(stdout).toMatch(/^ {2}decode 3 tokens of each of 4 sequences +[\d.]+ tokens\/s/m);
+    expect(stdout).not.toMatch(/ per token/);
+  });
+
   it("read as a page of text", async () => {
     const { status, stdout } = await rocmforge([
       "bench",
@@ -180,7 +191,7 @@ describe("bytes read for a token", () => {
       await using backend = await createBackend("reference");
       const opened = await openPlan(path, backend, { contextTokens: 64 });
       await using _ = opened.loader;
-      const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { promptTokens: 0, decodeTokens: 9, depth: 10 });
+      const { weightBytes, kvBytes } = bytesPerToken(opened.plan, { decodeTokens: 9, depth: 10 });
       const elements = plan.tensors.reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
       expect(weightBytes).toBe(4 * (tied ? elements : elements - 1024 * 256 + 256));
       // Two layers of keys and values of two heads of 64, as f32, at 15 positions on average.

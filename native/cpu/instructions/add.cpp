@@ -1,4 +1,4 @@
-// add: the sum of two values.
+// add: the sum of two values. The sum may be written over the second one: each element is read before it is written.
 
 #include "../engine/fields.h"
 #include "../engine/instruction-check.h"
@@ -20,7 +20,7 @@ struct Add final : Instruction {
     check.require_like("left", to, check.value("left", left));
     check.require_like("right", to, check.value("right", right));
     check.require_apart("out", out, left);
-    check.require_apart("out", out, right);
+    if (right != out) check.require_apart("out", out, right);
   }
 
   void run(const StepRun& run, Member& member, const InstructionPlan*) const override {

@@ -2,7 +2,7 @@
 // computes, one call per step.
 
 import { fuse } from "../../graph/fusion.js";
-import type { Operation } from "../../graph/operation.js";
+import type { Operation, OperationKind } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
@@ -38,6 +38,14 @@ const CHUNK_TOKENS = 256;
 /** Maximum output rows of a step: 32 MB of logits for a vocabulary of 128k. */
 const MAX_STEP_OUTPUTS = 64;
 const MAX_THREADS = 1024;
+const WITHOUT_KERNELS: ReadonlySet<OperationKind> = new Set([
+  "layer-norm",
+  "scale",
+  "route-experts",
+  "grouped-matmul",
+  "sum-slots",
+  "concat-heads",
+]);
 
 /** The backend `cpu`: C++ kernels that compute from the mapped file. */
 export class CpuBackend implements Backend {
@@ -68,8 +76,8 @@ export class CpuBackend implements Backend {
     return hostMemory();
   }
 
-  supports(_operation: Operation): Support {
-    return true;
+  supports({ kind }: Operation): Support {
+    return WITHOUT_KERNELS.has(kind) ? { reason: `${kind} has no CPU kernel yet` } : true;
   }
 
   /** Mapped pages belong to the system, which drops them when it needs the memory. */

@@ -47,7 +47,7 @@ export function lower(
       stretches: Float64Array.from(stretches),
       magnitude,
     })),
-    instructions: groups.map(lowerGroup),
+    instructions: groups.flatMap(lowerGroup),
     kv: { layers, kvHeads, keyWidth, valueWidth },
     vocabularySize: program.vocabularySize,
     hidden: program.hidden,
@@ -61,7 +61,7 @@ export function lower(
 /** Every operation but matmuls, which take their norm and what follows along, is an instruction as it is. */
 type Instruction = Exclude<Operation, MatmulOperation> | NativeMatmulInstruction | NativeRopeStoreInstruction;
 
-function lowerGroup(group: Group): Instruction {
+function lowerGroup(group: Group): Instruction | readonly Instruction[] {
   switch (group.form) {
     case "single":
       return group.operation.kind === "matmul" ? lowerMatmuls([group.operation], undefined, {}) : group.operation;
@@ -73,6 +73,14 @@ function lowerGroup(group: Group): Instruction {
     }
     case "matmul-add":
       return lowerMatmuls([{ ...group.matmul, out: group.sum.out }], undefined, { residual: group.residual });
+    case "norm-add": {
+      // The norm's own value has no memory: it is written to the sum's, and the residual is added there.
+      const { norm, residual, sum } = group;
+      return [
+        { ...norm, out: sum.out },
+        { ...sum, left: residual, right: sum.out },
+      ];
+    }
     case "rope-store":
       return lowerRopeStore(group);
     default:

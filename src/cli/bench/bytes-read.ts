@@ -1,7 +1,8 @@
-// The fewest bytes that decoding one token reads: every weight of the program once, one row of a table that is only
-// looked up, and the keys and values of the positions before it.
+// The fewest bytes that decoding one token reads: every weight of the program once, of experts only the chosen ones, one
+// row of a table that is only looked up, and the keys and values of the positions that each layer attends to.
 
-import { weightsOf } from "../../graph/operation.js";
+import { activeShares } from "../../graph/parameter-count.js";
+import { kvLayers } from "../../graph/program.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import type { BenchSizes } from "./runner.js";
 
@@ -13,18 +14,32 @@ export interface BytesRead {
 }
 
 /** Counts the bytes that each decoded token has to read, from the plan and the benchmark's sizes. */
-export function bytesPerToken(plan: ExecutionPlan, { depth, decodeTokens }: BenchSizes): BytesRead {
-  const { program, layers, config } = plan;
-  const sizes = new Map(
+export function bytesPerToken(plan: ExecutionPlan, sizes: Pick<BenchSizes, "depth" | "decodeTokens">): BytesRead {
+  const { program, layers } = plan;
+  // A weight that several segments use, such as a tied table, is read once.
+  const sizeById = new Map(
     layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor.sizeBytes ?? 0] as const)),
   );
-  const wholeIds = new Set(
-    program.operations.filter(({ kind }) => kind !== "embed").flatMap((operation) => weightsOf(operation)),
-  );
-  const tableIds = program.operations.flatMap((operation) => (operation.kind === "embed" ? [operation.table] : []));
   let weightBytes = 0;
-  for (const id of wholeIds) weightBytes += sizes.get(id) ?? 0;
-  for (const id of tableIds) if (!wholeIds.has(id)) weightBytes += (sizes.get(id) ?? 0) / program.vocabularySize;
+  for (const [id, share] of activeShares(program)) weightBytes += (sizeById.get(id) ?? 0) * share;
+  return { weightBytes, kvBytes: kvBytesPerToken(plan, sizes) };
+}
+
+/** A layer's share of a position's bytes is that of its columns. */
+function kvBytesPerToken(
+  plan: ExecutionPlan,
+  { depth, decodeTokens }: Pick<BenchSizes, "depth" | "decodeTokens">,
+): number {
+  const { program, config } = plan;
+  const columns = kvLayers(program.kv).map(({ kvHeads, keyWidth, valueWidth }) => kvHeads * (keyWidth + valueWidth));
+  const allColumns = columns.reduce((total, own) => total + own, 0);
   const positionBytes = plan.kvCacheBytes(config.blockTokens) / config.blockTokens;
-  return { weightBytes, kvBytes: positionBytes * (depth + (decodeTokens + 1) / 2) };
+  const positions = depth + (decodeTokens + 1) / 2;
+  let bytes = 0;
+  for (const operation of program.operations) {
+    if (operation.kind !== "attention") continue;
+    const reachable = Math.min(positions, operation.window ?? operation.chunk ?? positions);
+    bytes += (positionBytes * columns[operation.layer] * reachable) / allColumns;
+  }
+  return bytes;
 }

@@ -31,12 +31,15 @@ export interface BenchReport {
   readonly kvCacheType: string;
   readonly kvCacheBytes: number;
   readonly depth: number;
+  /** How many sequences decoded together; the decode rate is that of all of them. */
+  readonly sequences: number;
   readonly repeats: number;
   readonly prefill: Rate | null;
   readonly decode:
     | (Rate & {
-        readonly bytesPerToken: number;
-        readonly bytesPerSecond: number;
+        /** Null for several sequences: which experts they share is not known. */
+        readonly bytesPerToken: number | null;
+        readonly bytesPerSecond: number | null;
         readonly bandwidthShare: number | null;
       })
     | null;
@@ -72,10 +75,12 @@ export function decodeRate(
   { weightBytes, kvBytes }: BytesRead,
   bandwidth: number | undefined,
 ): BenchReport["decode"] {
+  const rate = rateOf(sizes.decodeTokens, spread);
+  if (sizes.sequences > 1) return { ...rate, bytesPerToken: null, bytesPerSecond: null, bandwidthShare: null };
   const bytesPerToken = Math.round(weightBytes + kvBytes);
   const bytesPerSecond = bytesPerToken * spread.median;
   return {
-    ...rateOf(sizes.decodeTokens, spread),
+    ...rate,
     bytesPerToken,
     bytesPerSecond,
     bandwidthShare: bandwidth === undefined ? null : bytesPerSecond / bandwidth,
@@ -84,19 +89,29 @@ export function decodeRate(
 
 /** A report as text. */
 export function describeReport(report: BenchReport): string {
-  const { model, prefill, decode, readBandwidth, depth, timeToFirstToken, load, ownBytesAtFirstToken, peakRss } =
-    report;
+  const {
+    model,
+    prefill,
+    decode,
+    readBandwidth,
+    depth,
+    sequences,
+    timeToFirstToken,
+    load,
+    ownBytesAtFirstToken,
+    peakRss,
+  } = report;
   const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
   const rows: string[][] = [];
   const at = depth === 0 ? "" : ` at depth ${depth}`;
   if (prefill !== null) rows.push([`prefill ${countOf(prefill.tokens, "token")}${at}`, describeRate(prefill)]);
   if (decode !== null) {
-    rows.push([`decode ${countOf(decode.tokens, "token")}${at}`, describeRate(decode)]);
-    const share = decode.bandwidthShare === null ? "" : `, ${formatShare(decode.bandwidthShare)} of the read bandwidth`;
-    rows.push([
-      "  reads",
-      `${formatBytes(decode.bytesPerToken)} per token, ${formatBytes(decode.bytesPerSecond)}/s${share}`,
-    ]);
+    const together = sequences === 1 ? "" : ` of each of ${sequences} sequences`;
+    rows.push([`decode ${countOf(decode.tokens, "token")}${together}${at}`, describeRate(decode)]);
+    const { bytesPerToken, bytesPerSecond, bandwidthShare } = decode;
+    const share = bandwidthShare === null ? "" : `, ${formatShare(bandwidthShare)} of the read bandwidth`;
+    if (bytesPerToken !== null && bytesPerSecond !== null)
+      rows.push(["  reads", `${formatBytes(bytesPerToken)} per token, ${formatBytes(bytesPerSecond)}/s${share}`]);
   }
   if (readBandwidth !== null)
     rows.push([

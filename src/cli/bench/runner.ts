@@ -1,7 +1,7 @@
-// Times steps of a plan on synthetic tokens: prefill at some depth, and decoding after it. One sequence owns the KV
-// cache; a repeated measurement overwrites the previous one, so that the depth stays filled.
+// Times steps of a plan on synthetic tokens: prefill of one sequence at some depth, and decoding after it, of one sequence or
+// of several together. A repeated measurement overwrites the previous one, so that the depth stays filled.
 
-import type { KvCache, OutputRow } from "../../backends/contract.js";
+import type { KvCache } from "../../backends/contract.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { requireFinite } from "../../plan/output-row.js";
 import { RandomSource } from "../../sampler/rng.js";
@@ -15,8 +15,10 @@ const WARM_UP_STEPS = 4;
 export interface BenchSizes {
   readonly promptTokens: number;
   readonly decodeTokens: number;
-  /** Positions in the KV cache before the timed tokens. */
+  /** Positions of each sequence in the KV cache before the timed tokens. */
   readonly depth: number;
+  /** How many sequences decode together. */
+  readonly sequences: number;
 }
 
 /** The smallest context length for these sizes. */
@@ -30,15 +32,20 @@ export class BenchRunner implements Disposable {
   readonly #sizes: BenchSizes;
   readonly #signal: AbortSignal;
   readonly #kvCache: KvCache;
-  readonly #table: Int32Array;
+  /** The block table of each sequence. */
+  readonly #tables: readonly Int32Array[];
   readonly #tokens: Int32Array;
 
   constructor(plan: ExecutionPlan, sizes: BenchSizes, signal: AbortSignal) {
     this.#plan = plan;
     this.#sizes = sizes;
     this.#signal = signal;
-    this.#kvCache = plan.createKvCache(contextFor(sizes));
-    this.#table = Int32Array.from({ length: this.#kvCache.options.blocks }, (_, block) => block);
+    const { blockTokens } = plan.config;
+    const blocks = Math.ceil(contextFor(sizes) / blockTokens);
+    this.#kvCache = plan.createKvCache(blocks * blockTokens * sizes.sequences);
+    this.#tables = Array.from({ length: sizes.sequences }, (_, sequence) =>
+      Int32Array.from({ length: blocks }, (_block, index) => sequence * blocks + index),
+    );
     const random = new RandomSource(TOKEN_SEED);
     this.#tokens = Int32Array.from({ length: contextFor(sizes) }, () =>
       Math.floor(random.next() * plan.program.vocabularySize),
@@ -50,8 +57,9 @@ export class BenchRunner implements Disposable {
   }
 
   async warmUp(): Promise<void> {
-    const { promptTokens, depth } = this.#sizes;
-    await this.#feed(0, Math.max(1, depth, Math.min(promptTokens, WARM_UP_TOKENS)));
+    const { promptTokens, depth, sequences } = this.#sizes;
+    await this.#feed(0, 0, Math.max(1, depth, Math.min(promptTokens, WARM_UP_TOKENS)));
+    for (let sequence = 1; sequence < sequences; sequence++) await this.#feed(sequence, 0, depth);
     await this.#decode(WARM_UP_STEPS);
   }
 
@@ -59,53 +67,65 @@ export class BenchRunner implements Disposable {
   async prefill(): Promise<number> {
     const { promptTokens, depth } = this.#sizes;
     const start = performance.now();
-    await this.#feed(depth, depth + promptTokens);
+    await this.#feed(0, depth, depth + promptTokens);
     return (promptTokens * 1000) / (performance.now() - start);
   }
 
-  /** Decode speed in tokens per second. */
+  /** Decode speed in tokens per second, of all sequences together. */
   async decode(): Promise<number> {
-    const { decodeTokens } = this.#sizes;
+    const { decodeTokens, sequences } = this.#sizes;
     const start = performance.now();
     await this.#decode(decodeTokens);
-    return (decodeTokens * 1000) / (performance.now() - start);
+    return (sequences * decodeTokens * 1000) / (performance.now() - start);
   }
 
   [Symbol.dispose](): void {
     this.#kvCache[Symbol.dispose]();
   }
 
-  /** Each token is the most likely one after its predecessor, as in greedy decoding. */
+  /** Each token is the most likely one after its predecessor, as in greedy decoding; sequences start with different ones. */
   async #decode(count: number): Promise<void> {
-    const { depth } = this.#sizes;
-    let token = this.#tokens[depth];
+    const { depth, sequences } = this.#sizes;
+    const { length } = this.#tokens;
+    const tokens = Int32Array.from({ length: sequences }, (_, sequence) => this.#tokens[(depth + sequence) % length]);
     for (let position = depth; position < depth + count; position++) {
-      const rows = await this.#step(Int32Array.of(token), position, true);
-      const row = requireFinite(rows[0]);
-      if (row.kind === "candidates") [token] = row.ids;
+      const rows = await this.#plan.step(
+        {
+          tokens: Int32Array.from(tokens),
+          positions: new Int32Array(sequences).fill(position),
+          sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence),
+          blockTables: this.#tables,
+          outputs: this.#tables.map((_, row) => ({ row, want: { kind: "candidates", count: 1 } })),
+        },
+        this.#kvCache,
+        { signal: this.#signal },
+      );
+      for (const [sequence, found] of rows.entries()) {
+        const row = requireFinite(found);
+        if (row.kind === "candidates") [tokens[sequence]] = row.ids;
+      }
     }
   }
 
-  async #feed(from: number, to: number): Promise<void> {
+  /** Prefill of a sequence's positions from `from` up to `to`. Sequences have different tokens. */
+  async #feed(sequence: number, from: number, to: number): Promise<void> {
     const { backend, config } = this.#plan;
+    const { length } = this.#tokens;
     const chunkTokens = Math.min(backend.chunkTokens ?? backend.maxStepTokens, config.contextTokens);
     for (let position = from; position < to; position += chunkTokens) {
       const end = Math.min(to, position + chunkTokens);
-      await this.#step(this.#tokens.slice(position, end), position, end === to);
+      const positions = Int32Array.from({ length: end - position }, (_, index) => position + index);
+      await this.#plan.step(
+        {
+          tokens: positions.map((own) => this.#tokens[(own + sequence) % length]),
+          positions,
+          sequenceOffsets: Int32Array.of(0, positions.length),
+          blockTables: [this.#tables[sequence]],
+          outputs: end === to ? [{ row: positions.length - 1, want: { kind: "candidates", count: 1 } }] : [],
+        },
+        this.#kvCache,
+        { signal: this.#signal },
+      );
     }
-  }
-
-  async #step(tokens: Int32Array, position: number, wantsNext: boolean): Promise<readonly OutputRow[]> {
-    return await this.#plan.step(
-      {
-        tokens,
-        positions: tokens.map((_, index) => position + index),
-        sequenceOffsets: Int32Array.of(0, tokens.length),
-        blockTables: [this.#table],
-        outputs: wantsNext ? [{ row: tokens.length - 1, want: { kind: "candidates", count: 1 } }] : [],
-      },
-      this.#kvCache,
-      { signal: this.#signal },
-    );
   }
 }

@@ -19,8 +19,9 @@ import { type OptionTable, type OptionValues, wrongValue } from "../option-table
 import { Progress } from "../progress.js";
 
 const NAME = "bench";
-const DEFAULTS = { prompt: 512, tokens: 128, depth: 0, repeat: 5, starts: 3 } as const;
+const DEFAULTS = { prompt: 512, tokens: 128, depth: 0, sequences: 1, repeat: 5, starts: 3 } as const;
 const MAX_TOKENS = 2 ** 20;
+const MAX_SEQUENCES = 1024;
 const MAX_REPEATS = 1000;
 /** Far more than any processor cache holds. */
 const BANDWIDTH_BYTES = 2 ** 30;
@@ -51,6 +52,14 @@ const OPTIONS = {
     range: { from: 0, to: MAX_TOKENS },
     description: "tokens in the KV cache before either",
     fallback: DEFAULTS.depth,
+  },
+  sequences: {
+    kind: "count",
+    short: "s",
+    placeholder: "COUNT",
+    range: { from: 1, to: MAX_SEQUENCES },
+    description: "sequences that decode together",
+    fallback: DEFAULTS.sequences,
   },
   repeat: {
     kind: "count",
@@ -90,6 +99,10 @@ export const bench = defineCommand({
       what: "only decoding, late in a conversation, as JSON",
       line: "rocmforge bench -m model.gguf -p 0 -n 64 -d 4096 --json",
     },
+    {
+      what: "16 sequences that decode together, each after 128 tokens",
+      line: "rocmforge bench -m model.gguf -p 0 -d 128 -s 16",
+    },
   ],
   async run(values, _positionals, { output }) {
     const sizes = sizesOf(values);
@@ -119,10 +132,15 @@ export const bench = defineCommand({
   },
 });
 
-function sizesOf({ prompt = DEFAULTS.prompt, tokens = DEFAULTS.tokens, depth = DEFAULTS.depth }: Values): BenchSizes {
+function sizesOf({
+  prompt = DEFAULTS.prompt,
+  tokens = DEFAULTS.tokens,
+  depth = DEFAULTS.depth,
+  sequences = DEFAULTS.sequences,
+}: Values): BenchSizes {
   if (prompt === 0 && tokens === 0)
     throw wrongValue(NAME, "tokens", "something to measure: tokens to prefill (-p) or to decode (-n)", "0 of both");
-  return { promptTokens: prompt, decodeTokens: tokens, depth };
+  return { promptTokens: prompt, decodeTokens: tokens, depth, sequences };
 }
 
 interface Measurement {
@@ -173,6 +191,7 @@ async function measure(
     kvCacheType,
     kvCacheBytes: runner.kvCacheBytes,
     depth: sizes.depth,
+    sequences: sizes.sequences,
     repeats: repeat,
     prefill: prefills.length === 0 ? null : rateOf(sizes.promptTokens, spreadOf(prefills)),
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),

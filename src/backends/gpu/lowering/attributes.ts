@@ -1,7 +1,7 @@
 // Attributes of operations as defines of their kernels. An attribute that an operation does not have gives no define,
 // so that models without it are compiled to the same modules as before it existed.
 
-import type { Activation, AttentionOperation } from "../../../graph/operation.js";
+import type { Activation, AttentionOperation, ExpertGating, RouteExpertsOperation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 
 /** ACTIVATION of kernels/device/activation.h. */
@@ -25,4 +25,30 @@ export function attentionDefines(operation: AttentionOperation): Defines {
 /** What the kernel that merges the splits of attention is compiled with. */
 export function mergeDefines({ window, sinks }: AttentionOperation): Defines {
   return { ...(window === undefined ? {} : { WINDOW: window }), ...(sinks === undefined ? {} : { SINKS: 1 }) };
+}
+
+/** GATING of kernels/rows/expert-choice.h. */
+const GATINGS: Readonly<Record<ExpertGating, number>> = {
+  softmax: 0,
+  sigmoid: 1,
+  "softmax-selected": 2,
+  "sqrt-softplus": 3,
+};
+
+/** What the choice among `experts` experts is compiled with: kernels/rows/expert-choice.h. */
+export function routingDefines(
+  { used, gating, bias, groups = 1, groupsUsed = groups, renormalize, scale }: RouteExpertsOperation,
+  experts: number,
+): Defines {
+  // Weights that are divided by their sum are the softmax over the chosen experts, if probabilities choose as logits do.
+  const isSelected = gating === "softmax" && renormalize && bias === undefined && groups === 1;
+  return {
+    EXPERTS: experts,
+    USED: used,
+    GATING: GATINGS[isSelected ? "softmax-selected" : gating],
+    ...(bias === undefined ? {} : { SELECTION_BIAS: 1 }),
+    ...(groups === 1 ? {} : { GROUPS: groups, GROUPS_USED: groupsUsed }),
+    ...(renormalize && !isSelected ? { RENORMALIZE: 1 } : {}),
+    ...(scale === undefined ? {} : { ROUTING_SCALE: scale }),
+  };
 }

@@ -33,5 +33,10 @@ export function normedShape(request: GemvRequest, tokens: TokenBucket): NormedSh
     (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MAX_QUADS * QUAD_COLUMNS;
   const threads = isLarge ? LARGE_BLOCK_THREADS : THREADS;
   const shape = gemvShape(request, tokens, threads);
-  return { ...shape, defines: { ...shape.defines, NORMED: Math.ceil(width / (threads * QUAD_COLUMNS)) } };
+  return { ...shape, defines: { ...shape.defines, NORMED: normedQuads(width, threads) } };
+}
+
+/** Quads of a row that each of so many threads norms: NORMED of kernels/matmul/normed-row.h. */
+export function normedQuads(width: number, threads: number): number {
+  return Math.ceil(width / (threads * QUAD_COLUMNS));
 }

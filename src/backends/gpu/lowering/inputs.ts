@@ -130,7 +130,12 @@ function preparation(
         out_stride: input.stride,
       });
     case "floats":
-      return launch("norm_rows", heldQuads(width), { out: input.input, out_stride: input.stride });
+      return launch("norm_rows", heldQuads(width), {
+        out: input.input,
+        out_stride: input.stride,
+        residual: 0,
+        residual_stride: 0,
+      });
     default:
       return input satisfies never;
   }

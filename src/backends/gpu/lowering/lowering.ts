@@ -10,6 +10,7 @@ import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
 import { lowerRotateStore } from "./rope.js";
+import { normRows } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
 export function createContext(options: GpuLoweringOptions): LoweringContext {
@@ -84,6 +85,8 @@ function lowerGroup(
       return matmuls.projectAdd(group, handed);
     case "gated-matmul":
       return matmuls.gated(group, handed, next);
+    case "norm-add":
+      return [normRows(context, { ...group.norm, out: group.sum.out }, group.residual)];
     case "rope-store": {
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
       return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];

@@ -7,6 +7,7 @@ import type { Support } from "../../contract.js";
 import type { LoweringContext } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import type { MatmulLowering } from "./matmul-groups.js";
+import { isPlain } from "./matmul-selection.js";
 import type { StepItem } from "./step-item.js";
 
 /** Where an operation stands that is a group of its own. */
@@ -36,4 +37,10 @@ export function supportsFloats(what: string, weight: TensorDescriptor | undefine
   return weight === undefined || weight.layout.name === "F32"
     ? otherwise
     : { reason: `${weight.name}: ${what} of ${weight.layout.name} are not read here, only F32` };
+}
+
+/** Support for vectors that kernels read element by element: all of these weights. */
+export function supportsPlain(what: string, weights: readonly TensorDescriptor[]): Support {
+  const other = weights.find((weight) => !isPlain(weight));
+  return other === undefined || { reason: `${what} of ${other.layout.name} is not read element by element` };
 }

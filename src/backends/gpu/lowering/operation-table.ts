@@ -8,6 +8,8 @@ import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 import { ATTENTION_LOWERINGS } from "./attention.js";
 import type { LoweringContext } from "./context.js";
+import { EXPERT_LOWERINGS } from "./experts.js";
+import { GROUPED_MATMUL_LOWERINGS } from "./grouped-matmul.js";
 import { MATMUL_LOWERINGS } from "./matmul-groups.js";
 import type { OperationLowering, OperationLowerings, OperationSite } from "./operation-lowering.js";
 import { ROPE_LOWERINGS } from "./rope.js";
@@ -24,11 +26,8 @@ const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROPE_LOWERINGS,
   ...MATMUL_LOWERINGS,
   ...ATTENTION_LOWERINGS,
-  "layer-norm": REFUSED,
-  scale: REFUSED,
-  "route-experts": REFUSED,
-  "grouped-matmul": REFUSED,
-  "sum-slots": REFUSED,
+  ...EXPERT_LOWERINGS,
+  ...GROUPED_MATMUL_LOWERINGS,
   "concat-heads": REFUSED,
 };
 

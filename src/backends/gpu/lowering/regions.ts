@@ -2,7 +2,12 @@
 // take them, partial results of attention and GEMM, and results.
 
 import type { Group } from "../../../graph/fusion.js";
-import type { AttentionOperation, MatmulOperation } from "../../../graph/operation.js";
+import type {
+  AttentionOperation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  Operation,
+} from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
@@ -74,7 +79,8 @@ export function planRegions(options: GpuLoweringOptions): Regions {
   const scratch = new Scratch();
   const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(options, rows) * width * FLOAT_BYTES));
   const inputBytes = groups.flatMap(matmulsOf).map((matmul) => preparedBytes(options, matmul));
-  const mostInput = Math.max(0, ...inputBytes);
+  const slotBytes = groups.flatMap(({ parts }) => parts.flatMap((part) => slotInputBytes(options, part)));
+  const mostInput = Math.max(0, ...inputBytes, ...slotBytes);
   const pairBytes = groups.map((group) => gatedBytes(options, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
   const attention = attentionRegion(options, scratch);
   const tiled = !deterministic && limits.maxTokens > MAX_SMALL_BATCH;
@@ -108,6 +114,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
       return [group.matmul];
     case "single":
       return group.operation.kind === "matmul" ? [group.operation] : [];
+    case "norm-add":
     case "rope-store":
       return [];
     default:
@@ -135,6 +142,12 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
   const capacity = capacityOf(options, rows);
   if (isPlain(options.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
   return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
+}
+
+/** Bytes of the quantized inputs of a grouped matmul. */
+function slotInputBytes(options: GpuLoweringOptions, operation: Operation): readonly number[] {
+  if (operation.kind !== "grouped-matmul" || isPlain(options.weights[operation.weight])) return [];
+  return [groupedInput(options, operation, ORIGIN).place.sizeBytes];
 }
 
 /** Bytes of gate and up as values of their own, if one launch cannot compute both. */
@@ -204,4 +217,24 @@ export interface HalfPlace {
 export function halfPlace(place: MemoryPlace, rows: number, width: number): HalfPlace {
   const scales = roundUp(rows * width * HALF_BYTES, PART_ALIGNMENT);
   return { halves: place, rowScales: shifted(place, scales), stride: width, sizeBytes: scales + rows * FLOAT_BYTES };
+}
+
+/** The quantized inputs of a grouped matmul. */
+export interface GroupedInput {
+  /** Rows of each token: one for each slot, or one for all. */
+  readonly slots: number;
+  readonly width: number;
+  readonly place: QuantizedPlace;
+}
+
+/** Where the quantized inputs of a grouped matmul lie in a region. */
+export function groupedInput(
+  options: GpuLoweringOptions,
+  { input, weight, slots: all, inputStride }: GroupedMatmulOperation,
+  region: MemoryPlace,
+): GroupedInput {
+  const slots = inputStride === 0 ? 1 : all;
+  const [width] = options.weights[weight].shape;
+  const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
+  return { slots, width, place: quantizedPlace(region, rows, width) };
 }

@@ -1,20 +1,23 @@
-// Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, row
-// selection. A new one of them is a function and its entry in the table at the end.
+// Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, scales,
+// row selection. A new one of them is a function and its entry in the table at the end.
 
 import type {
   Activation,
   AddOperation,
   EmbedOperation,
+  LayerNormOperation,
   RmsNormOperation,
+  ScaleOperation,
   QuantizeActivationsOperation,
   SelectRowsOperation,
   GluOperation,
+  ValueId,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
 import { activationDefines } from "./attributes.js";
 import { isPlain } from "./matmul-selection.js";
-import type { SomeOperationLowerings } from "./operation-lowering.js";
+import { type SomeOperationLowerings, supportsPlain } from "./operation-lowering.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
 
 /** Columns that one block of rows/elementwise.hip covers. */
@@ -35,7 +38,7 @@ export function rowGrid(rows: RowSymbol): (size: LaunchSize) => Grid {
   return (size) => [rowsOf(size, rows), 1, 1];
 }
 
-function quadGrid({ rows, width }: ValuePlace): (size: LaunchSize) => Grid {
+export function quadGrid({ rows, width }: ValuePlace): (size: LaunchSize) => Grid {
   return (size) => [Math.ceil(width / QUAD_BLOCK_COLUMNS), rowsOf(size, rows), 1];
 }
 
@@ -65,7 +68,8 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
   };
 }
 
-function lowerNorm(context: LoweringContext, operation: RmsNormOperation): LaunchSpec {
+/** A norm of rows or of groups of columns; `residual` is added to that of whole rows. */
+export function normRows(context: LoweringContext, operation: RmsNormOperation, residual?: ValueId): LaunchSpec {
   const { groupWidth, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
@@ -77,13 +81,14 @@ function lowerNorm(context: LoweringContext, operation: RmsNormOperation): Launc
     out_stride: out.stride,
     epsilon,
   };
-  const type = weight === undefined ? 0 : context.typeOf(weight);
+  const type = weight === undefined ? { WEIGHTED: 0 } : { WEIGHT_TYPE: context.typeOf(weight) };
+  const added = residual === undefined ? undefined : context.matrix(residual);
   if (groupWidth === input.width) {
     return {
       label: "norm",
       file: "rows/quantize",
-      variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), WEIGHT_TYPE: type } }],
-      arguments: { ...shared, width: input.width },
+      variants: [{ kernel: "norm_rows", defines: { HELD: heldQuads(input.width), ...type } }],
+      arguments: { ...shared, width: input.width, residual: added?.place ?? 0, residual_stride: added?.stride ?? 0 },
       grid: rowGrid(input.rows),
     };
   }
@@ -93,9 +98,61 @@ function lowerNorm(context: LoweringContext, operation: RmsNormOperation): Launc
   return {
     label: "norm of heads",
     file: "rows/quantize",
-    variants: [{ kernel: "norm_groups", defines: { HELD: held, WEIGHT_TYPE: type } }],
+    variants: [{ kernel: "norm_groups", defines: { HELD: held, ...type } }],
     arguments: { ...shared, group_width: groupWidth, groups },
     grid: (size) => [rowsOf(size, input.rows), Math.ceil(groups / (GROUP_THREADS / waveSize)), 1],
+  };
+}
+
+function lowerLayerNorm(context: LoweringContext, operation: LayerNormOperation): LaunchSpec {
+  const { weight, bias, epsilon } = operation;
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "layer norm",
+    file: "rows/layer-norm",
+    variants: [
+      {
+        kernel: "layer_norm_rows",
+        defines: {
+          HELD: heldQuads(input.width),
+          WEIGHT_TYPE: context.typeOf(weight),
+          ...(bias === undefined ? { BIASED: 0 } : { BIAS_TYPE: context.typeOf(bias) }),
+        },
+      },
+    ],
+    arguments: {
+      input: input.place,
+      weight: context.weight(weight),
+      bias: context.weight(bias),
+      row_count: context.rowCount(input.rows),
+      out: out.place,
+      width: input.width,
+      input_stride: input.stride,
+      out_stride: out.stride,
+      epsilon,
+    },
+    grid: rowGrid(input.rows),
+  };
+}
+
+function lowerScale(context: LoweringContext, operation: ScaleOperation): LaunchSpec {
+  const { factor = 1, weight } = operation;
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "scale",
+    file: "rows/elementwise",
+    variants: [{ kernel: "scale_rows", defines: { WEIGHT_TYPE: weight === undefined ? 0 : context.typeOf(weight) } }],
+    arguments: {
+      input: input.place,
+      weight: context.weight(weight),
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      factor,
+      width: out.width,
+      input_stride: input.stride,
+      out_stride: out.stride,
+    },
+    grid: quadGrid(out),
   };
 }
 
@@ -130,10 +187,13 @@ export interface GluPlaces {
 
 /** activation(gate) × up as a launch of its own. */
 export function gluRows(context: LoweringContext, activation: Activation, { gate, up, out }: GluPlaces): LaunchSpec {
+  const column = gate.width === 1 && out.width !== 1 ? { GATE_COLUMN: 1 } : {};
   return {
     label: "glu",
     file: "rows/glu",
-    variants: [{ kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...activationDefines(activation) } }],
+    variants: [
+      { kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } },
+    ],
     arguments: {
       gate: gate.place,
       up: up.place,
@@ -194,13 +254,16 @@ function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): 
 export const ROW_LOWERINGS = {
   embed: { lower: (context, operation) => [lowerEmbed(context, operation)] },
   "rms-norm": {
-    supports: (operation, [weight]) =>
-      operation.weight === undefined
-        ? { reason: "norms without a weight are not supported here yet" }
-        : isPlain(weight)
-          ? true
-          : { reason: `a norm weight of ${weight.layout.name} is not read element by element` },
-    lower: (context, operation) => [lowerNorm(context, operation)],
+    supports: (_, weights) => supportsPlain("a norm weight", weights),
+    lower: (context, operation) => [normRows(context, operation)],
+  },
+  "layer-norm": {
+    supports: (_, weights) => supportsPlain("a norm weight", weights),
+    lower: (context, operation) => [lowerLayerNorm(context, operation)],
+  },
+  scale: {
+    supports: (_, weights) => supportsPlain("a scale", weights),
+    lower: (context, operation) => [lowerScale(context, operation)],
   },
   "quantize-activations": { lower: (context, operation) => [lowerQuantize(context, operation)] },
   glu: { lower: (context, operation) => [lowerGlu(context, operation)] },

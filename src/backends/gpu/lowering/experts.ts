@@ -1,0 +1,61 @@
+// Launches of the router of a mixture of experts and of the sum over its slots. Their matmuls are in grouped-matmul.ts.
+
+import type { RouteExpertsOperation, SumSlotsOperation } from "../../../graph/operation.js";
+import type { Support } from "../../contract.js";
+import { routingDefines } from "./attributes.js";
+import type { LoweringContext } from "./context.js";
+import type { LaunchSpec } from "./launch.js";
+import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
+import { quadGrid, rowGrid } from "./rows.js";
+
+/** Threads of rows/expert-choice.h that choose: one for each chosen expert at least. */
+const CHOICE_THREADS = 128;
+
+function supportsRoute({ used }: RouteExpertsOperation): Support {
+  return used <= CHOICE_THREADS || { reason: `a router that chooses ${used} experts, more than ${CHOICE_THREADS}` };
+}
+
+function lowerRoute(context: LoweringContext, operation: RouteExpertsOperation): LaunchSpec {
+  const [logits, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "route",
+    file: "rows/route",
+    variants: [{ kernel: "route_experts", defines: routingDefines(operation, logits.width) }],
+    arguments: {
+      logits: logits.place,
+      bias: context.weight(operation.bias),
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      logits_stride: logits.stride,
+      out_stride: out.stride,
+    },
+    grid: rowGrid(out.rows),
+  };
+}
+
+function lowerSumSlots(context: LoweringContext, { input: source, slots, out: result }: SumSlotsOperation): LaunchSpec {
+  const [input, out] = [context.matrix(source), context.matrix(result)];
+  return {
+    label: "sum of slots",
+    file: "rows/elementwise",
+    variants: [{ kernel: "sum_slots", defines: {} }],
+    arguments: {
+      input: input.place,
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      slots,
+      width: out.width,
+      input_stride: input.stride,
+      out_stride: out.stride,
+    },
+    grid: quadGrid(out),
+  };
+}
+
+export const EXPERT_LOWERINGS = {
+  "route-experts": {
+    supports: (operation, [bias]) => supportsFloats("selection biases", bias, supportsRoute(operation)),
+    lower: (context, operation) => [lowerRoute(context, operation)],
+  },
+  "sum-slots": { lower: (context, operation) => [lowerSumSlots(context, operation)] },
+} satisfies SomeOperationLowerings;

@@ -1,0 +1,176 @@
+// Launches of matmul/grouped-gemv.hip and matmul/grouped-gemv-float.hip: one grouped matmul, or the gate and up of experts
+// with their activation as one.
+
+import type { Activation, GroupedMatmulOperation, RouteExpertsOperation } from "../../../graph/operation.js";
+import { activationDefines, routingDefines } from "./attributes.js";
+import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
+import { normedQuads } from "./fused-norm-shape.js";
+import { type GroupedGemvRequest, groupedGemvShape } from "./grouped-gemv-shape.js";
+import type { NormedRows } from "./inputs.js";
+import type { LaunchSpec } from "./launch.js";
+import type { QuantizedPlace } from "./regions.js";
+
+/** The experts of each row: as `route-experts` left them, or chosen by the kernel itself from the router's logits. */
+export type Routing =
+  | { readonly from: "routing"; readonly rows: ValuePlace }
+  | { readonly from: "logits"; readonly rows: ValuePlace; readonly operation: RouteExpertsOperation };
+
+/** Quantized rows: one for each token, or for each slot of each token. */
+export interface SlotRows {
+  readonly place: QuantizedPlace;
+  readonly perSlot: boolean;
+  /** The rows that the kernel norms and quantizes itself instead. */
+  readonly normed?: NormedRows;
+}
+
+export interface GroupedGemv {
+  readonly label: string;
+  /** One operation, or gate and up. */
+  readonly matmuls: readonly [GroupedMatmulOperation] | readonly [GroupedMatmulOperation, GroupedMatmulOperation];
+  /** Of gate and up. */
+  readonly gated?: Activation;
+  readonly input: SlotRows;
+  readonly routing: Routing | undefined;
+  /** Rows of the result, which go there unless `quantized` is given. */
+  readonly out: ValuePlace;
+  readonly quantized?: QuantizedPlace;
+}
+
+/** The parts of a launch that depend on how matrices are chosen. */
+function routed(
+  context: LoweringContext,
+  routing: Routing | undefined,
+): Pick<LaunchSpec, "arguments"> & { defines: object } {
+  const rows = { routing: routing?.rows.place ?? 0, routing_stride: routing?.rows.stride ?? 0 };
+  if (routing === undefined) return { defines: { ROUTED: 0 }, arguments: { ...rows, selection_bias: 0 } };
+  if (routing.from === "routing") return { defines: { ROUTED: 1 }, arguments: { ...rows, selection_bias: 0 } };
+  const { operation } = routing;
+  return {
+    defines: { ROUTED: 2, ...routingDefines(operation, routing.rows.width) },
+    arguments: { ...rows, selection_bias: context.weight(operation.bias) },
+  };
+}
+
+function shapeRequest(
+  { options }: LoweringContext,
+  { weight, outputs, slots }: GroupedMatmulOperation,
+  form: GroupedGemvRequest["form"],
+  floats: boolean,
+): GroupedGemvRequest {
+  const { waveSize, multiprocessors } = options.device;
+  return { outputs, slots, width: options.weights[weight].shape[0], form, floats, waveSize, multiprocessors };
+}
+
+export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv): LaunchSpec {
+  const { matmuls, gated, input, routing, out, quantized } = wanted;
+  const [first, second = first] = matmuls;
+  const form = quantized !== undefined ? "gated to quantized rows" : gated === undefined ? "plain" : "gated";
+  const request = shapeRequest(context, first, form, false);
+  const shape = groupedGemvShape(request);
+  const choice = routed(context, routing);
+  const { normed } = input;
+  const biased = matmuls.find(({ bias }) => bias !== undefined);
+  return {
+    label: wanted.label,
+    file: "matmul/grouped-gemv",
+    variants: [
+      {
+        kernel: "grouped_gemv",
+        defines: {
+          TYPE0: context.typeOf(first.weight),
+          BIAS_TYPE: biased?.bias === undefined ? 0 : context.typeOf(biased.bias),
+          ...(gated === undefined
+            ? {}
+            : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
+          ...choice.defines,
+          ...shape.defines,
+          ...(normed === undefined
+            ? {}
+            : { NORMED: normedQuads(request.width, shape.defines["THREADS"]), WEIGHT_TYPE: normed.weightType }),
+        },
+        sharedBytes: shape.sharedBytes,
+      },
+    ],
+    arguments: {
+      ...choice.arguments,
+      values: input.place.values,
+      scales: input.place.scales,
+      sums: input.place.sums,
+      normed_rows: normed?.place ?? 0,
+      normed_stride: normed?.stride ?? 0,
+      norm_weight: normed?.weight ?? 0,
+      norm_epsilon: normed?.epsilon ?? 0,
+      row_count: context.rowCount(out.rows),
+      ...Object.fromEntries(
+        [first, second].flatMap(({ weight, bias, scale, matrixRows, firstOutput }, index) => [
+          [`weights${index}`, context.weight(weight)],
+          [`bias${index}`, context.weight(bias)],
+          [`factor${index}`, context.weight(scale)],
+          [`matrix_rows${index}`, matrixRows],
+          [`first${index}`, firstOutput],
+        ]),
+      ),
+      out: out.place,
+      stride: out.stride,
+      quantized_values: quantized?.values ?? 0,
+      quantized_scales: quantized?.scales ?? 0,
+      quantized_sums: quantized?.sums ?? 0,
+      width: request.width,
+      slots: first.slots,
+      slot_inputs: input.perSlot ? 1 : 0,
+      weighted: first.weighted && routing !== undefined ? 1 : 0,
+      rows: first.outputs,
+      passes: shape.passes,
+    },
+    grid: (size) => [shape.blocks, first.slots, rowsOf(size, out.rows)],
+  };
+}
+
+/** A grouped matmul with plain weights: slots read f32 columns of `input`. */
+export function groupedGemvFloatLaunch(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  input: ValuePlace,
+  routing: ValuePlace | undefined,
+): LaunchSpec {
+  const { weight, bias, scale, slots } = operation;
+  const out = context.matrix(operation.out);
+  const request = shapeRequest(context, operation, "plain", true);
+  const shape = groupedGemvShape(request);
+  return {
+    label: "grouped gemv",
+    file: "matmul/grouped-gemv-float",
+    variants: [
+      {
+        kernel: "grouped_gemv_float",
+        defines: {
+          TYPE0: context.typeOf(weight),
+          BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
+          ROUTED: routing === undefined ? 0 : 1,
+          ...shape.defines,
+        },
+      },
+    ],
+    arguments: {
+      inputs: input.place,
+      row_count: context.rowCount(out.rows),
+      routing: routing?.place ?? 0,
+      weights: context.weight(weight),
+      bias: context.weight(bias),
+      factor: context.weight(scale),
+      out: out.place,
+      input_stride: input.stride,
+      slot_stride: operation.inputStride,
+      routing_stride: routing?.stride ?? 0,
+      width: request.width,
+      slots,
+      weighted: operation.weighted && routing !== undefined ? 1 : 0,
+      matrix_rows: operation.matrixRows,
+      first: operation.firstOutput,
+      rows: operation.outputs,
+      stride: out.stride,
+      passes: shape.passes,
+    },
+    grid: (size) => [shape.blocks, slots, rowsOf(size, out.rows)],
+  };
+}
