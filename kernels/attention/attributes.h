@@ -1,5 +1,5 @@
-// Attributes of attention that some models have: sliding window, logit soft-cap, attention sinks. Each is a define, so
-// that models without it compile to code without it. SOFT_CAP is that of device/activation.h.
+// Attributes of attention that some models have: sliding window, chunks, temperature, logit soft-cap, attention sinks.
+// Each is a define, so that models without it compile to code without it. SOFT_CAP is that of device/activation.h.
 #pragma once
 #include "device/activation.h"
 #include "device/step.h"
@@ -12,12 +12,60 @@
 #ifndef SINKS
 #define SINKS 0
 #endif
+/** Chunked attention: a token attends to the positions from the last multiple of CHUNK on; 0: to all positions. */
+#ifndef CHUNK
+#define CHUNK 0
+#endif
+/**
+ * Attention temperature: scores are multiplied by 1 + TEMPERATURE × ln(1 + ⌊(position + TEMPERATURE_OFFSET) ÷
+ * TEMPERATURE_LENGTH⌋); 0: they are not.
+ */
+#ifndef TEMPERATURE
+#define TEMPERATURE 0
+#endif
+#ifndef TEMPERATURE_LENGTH
+#define TEMPERATURE_LENGTH 1
+#endif
+#ifndef TEMPERATURE_OFFSET
+#define TEMPERATURE_OFFSET 0
+#endif
 
 /** log2 e: scores are exponents of two. */
 constexpr float kLogarithm = 1.44269504088896340736f;
 
+/** Whether tokens do not attend to everything before them. */
+constexpr bool kLimited = WINDOW > 0 || CHUNK > 0;
+
 /** The first position that a token at `position` attends to. */
-DEVICE int first_visible(int position) { return WINDOW > 0 && position >= WINDOW ? position - WINDOW + 1 : 0; }
+DEVICE int first_visible(int position) {
+  const int of_window = WINDOW > 0 && position >= WINDOW ? position - WINDOW + 1 : 0;
+  const int of_chunk = CHUNK > 0 ? position - position % (CHUNK > 0 ? CHUNK : 1) : 0;
+  return of_window > of_chunk ? of_window : of_chunk;
+}
+
+/** ln of a number of at least 1. */
+DEVICE float natural_logarithm(float value) {
+  // value = 2^exponent × fraction with a fraction around 1, whose logarithm is 2 artanh((fraction − 1) ÷ (fraction + 1)).
+  int exponent = int(bits_of(value) >> 23) - 127;
+  float fraction = float_of((bits_of(value) & 0x7fffffu) | 0x3f800000u);
+  if (fraction > 1.41421356f) {
+    fraction *= 0.5f;
+    exponent++;
+  }
+  const float ratio = (fraction - 1.0f) / (fraction + 1.0f), square = ratio * ratio;
+  float series = fma(square, 1.0f / 9.0f, 1.0f / 7.0f);
+  series = fma(square, series, 1.0f / 5.0f);
+  series = fma(square, series, 1.0f / 3.0f);
+  return fma(2.0f * ratio * square, series, fma(float(exponent), 0.693147180559945309f, 2.0f * ratio));
+}
+
+/** What queries at `position` are multiplied by, so that scores are exponents of two. */
+DEVICE float score_factor(float scale, int position) {
+  const float factor = scale * kLogarithm;
+  if (float(TEMPERATURE) == 0.0f) return factor;
+  const float steps = float((position + TEMPERATURE_OFFSET) / TEMPERATURE_LENGTH);
+  return factor * fma(float(TEMPERATURE), natural_logarithm(1.0f + steps), 1.0f);
+}
 
 /** The split that has it: blocks of split attention count splits from here on. */
 DEVICE int first_split(int position) { return first_visible(position) / kSplitPositions; }

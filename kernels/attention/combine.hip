@@ -1,7 +1,7 @@
 // Merges what attention_split left for each head: teams of threads take every n-th split, all at once in registers, and
 // the teams' sums are merged in order, so the result depends on the token's position and nothing else.
-// Grid: x query head, y token. Defines: VALUE_WIDTH, OUTPUT (see attention/output.h), WINDOW and SINKS (see
-// attention/attributes.h).
+// Grid: x query head × blocks of columns (kColumnBlocks below, also in src/backends/gpu/memory/kv-layout.ts), y token.
+// Defines: VALUE_WIDTH, OUTPUT (see attention/output.h), WINDOW, CHUNK and SINKS (see attention/attributes.h).
 //
 // v1  one head a block of 512, a thread a column of every n-th split, 8 splits in flight a thread; not measured.
 #include "device/portable.h"
@@ -10,7 +10,10 @@
 #include "attention/output.h"
 
 constexpr int kThreads = 512;
-constexpr int kTeamThreads = VALUE_WIDTH <= 32 ? 32 : VALUE_WIDTH <= 64 ? 64 : VALUE_WIDTH <= 128 ? 128 : 256;
+/** Of columns more than 256, blocks take 128 each: one would wait for too many splits in a row. */
+constexpr int kBlockColumns = VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128;
+constexpr int kColumnBlocks = (VALUE_WIDTH + kBlockColumns - 1) / kBlockColumns;
+constexpr int kTeamThreads = kBlockColumns <= 32 ? 32 : kBlockColumns <= 64 ? 64 : kBlockColumns <= 128 ? 128 : 256;
 constexpr int kTeams = kThreads / kTeamThreads;
 constexpr int kSplitsAtOnce = 8;
 
@@ -42,11 +45,14 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
   SHARED float highests[kTeams];
   SHARED float totals[kTeams];
   dependency_release();
-  const int token = block_y(), head = block_x();
+  const int token = block_y(), head = block_x() / kColumnBlocks;
+  const int first_column = block_x() % kColumnBlocks * kBlockColumns;
   if (token >= a.step->tokens) return;
   const int position = a.positions[token];
   const int count = min(position / kSplitPositions - first_split(position) + 1, a.splits);
-  const int team = thread_index() / kTeamThreads, column = thread_index() % kTeamThreads;
+  const int team = thread_index() / kTeamThreads, own = thread_index() % kTeamThreads;
+  const int column = first_column + own;
+  const bool has_column = own < kBlockColumns && column < VALUE_WIDTH;
   const u64 place = (u64(token) * u64(a.heads) + u64(head)) * u64(a.splits);
   dependency_wait();
 
@@ -60,7 +66,7 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
       const u64 at = place + u64(present ? split : 0);
       tops[index] = present ? a.partial_weights[at * 2] : negative_infinity();
       weights[index] = present ? a.partial_weights[at * 2 + 1] : 0.0f;
-      values[index] = present && column < VALUE_WIDTH ? a.partial_values[at * VALUE_WIDTH + u64(column)] : 0.0f;
+      values[index] = present && has_column ? a.partial_values[at * VALUE_WIDTH + u64(column)] : 0.0f;
     }
     float top = highest;
 #pragma unroll
@@ -78,7 +84,7 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
     highest = top;
   }
   parts[thread_index()] = sum;
-  if (column == 0) {
+  if (own == 0) {
     highests[team] = highest;
     totals[team] = total;
   }
@@ -95,8 +101,8 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
   for (int other = 0; other < kTeams; other++) {
     const float factor = exponential2(highests[other] - base);
     total = fma(factor, totals[other], total);
-    sum = fma(factor, parts[other * kTeamThreads + column], sum);
+    sum = fma(factor, parts[other * kTeamThreads + own], sum);
   }
-  write_column(a, token, head * VALUE_WIDTH + column, thread_index() < VALUE_WIDTH,
+  write_column(a, token, head * VALUE_WIDTH + column, has_column && thread_index() < kTeamThreads,
                sum / with_sink(a, head, base, total));
 }

@@ -1,13 +1,13 @@
-// Attention of steps in which every sequence brings one token, in one launch: rotates the token's queries and key
-// (rope), stores key and value in the cache, and attends. What earlier steps stored is on its way to registers before
+// Attention of steps in which every sequence brings one token, in one launch: makes the token's queries and key ready
+// (norms of heads, rope), stores key and value in the cache, and attends. What earlier steps stored is on its way to registers before
 // the kernel waits for this step's queries; the token's own row never comes back from memory: the block of its split
-// takes it from shared memory, rounded as the cache has it. Bits are those of rotate_store, attention_split and
+// takes it from shared memory, rounded as the cache has it. Bits are those of head_store, attention_split and
 // attention_whole. attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps
 // whose longest sequence fits one split, writes the result itself: into memory that no query, key or value of the step
 // lies in.
 // Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
-// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, ROTARY_WIDTH, ADJACENT, OUTPUT (whole),
-// and those of attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
+// Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, OUTPUT (whole), those of
+// attention/heads.h and attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
 //
 // v1  One after the other before the wait, behind the launch before: position and table start; table; rows (angles
 //     meanwhile: up to 63 multiplications and a division). After it: queries; rotation, barrier; one exchange for each
@@ -18,6 +18,7 @@
 // v2  scores and values on the matrix units where rows are f16 (attention/matrix.h). A step of 8B at depth 4096 takes
 //     0.19 ms more than at depth 1 (v1: 0.255), 0.05 of it in attention/combine.hip; at depth 1 it takes 0.02 ms more
 //     than with v1.
+// v3  a head of queries by one wave, with its norm; not measured.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 2
 #endif
@@ -26,16 +27,12 @@
 #include "attention/kv-cache.h"
 #include "attention/parts.h"
 #include "attention/own-row.h"
-#include "attention/rope.h"
+#include "attention/heads.h"
 
-/** What one thread rotates at a time: a pair, or a column that stays as it is. */
-constexpr int kItems = kPairs + (KEY_WIDTH - 2 * kPairs);
-constexpr int kQueryItems = kBlockHeads * kItems;
-constexpr int kQueryRounds = (kQueryItems + kThreads - 1) / kThreads;
+/** Query heads by one wave each, then the token's own key. */
+constexpr int kHeadRounds = (kBlockHeads + kWaves) / kWaves;
 constexpr bool kPadsQueries = kPaddedHeads * KeyRow::kColumns != kBlockHeads * KEY_WIDTH || GROUP % kBlockHeads != 0;
 constexpr bool kPadsRows = KeyRow::kColumns != KEY_WIDTH || ValueRow::kColumns != VALUE_WIDTH;
-static_assert(kItems <= kThreads && VALUE_WIDTH <= kThreads && kPairs <= kThreads,
-              "one thread for each column of a row");
 
 struct AttentionDecodeArguments {
   const StepHead* step;
@@ -44,6 +41,9 @@ struct AttentionDecodeArguments {
   const int* tables;
   const float* factors;
   const float* stretches;
+  /** Weights of the norms, or null. */
+  const u8* query_norm;
+  const u8* key_norm;
   const float* query;
   const float* key;
   const float* value;
@@ -63,12 +63,15 @@ struct AttentionDecodeArguments {
   int half_stride;
   int heads;
   int kv_heads;
-  int layer;
+  u64 layer_bytes;
+  int layer_padding;
   /** Splits that the partial results have room for: the grid's x. */
   int splits;
   float scale;
   float ratio;
   float magnitude;
+  float epsilon;
+  float value_epsilon;
   /** One logit for each query head, if SINKS is 1. */
   const float* sinks;
 };
@@ -82,37 +85,10 @@ struct Own {
   int invalid;
 };
 
-struct Item {
-  float left;
-  float right;
-};
-
-DEVICE Item read_item(const float* head, int item) {
-  if (item < kPairs) return {head[left_column(item)], head[right_column(item)]};
-  return {head[item + kPairs], 0.0f};
-}
-
-/** Rotates an item; calls give(column, number) for each of its columns. */
-template <typename Give>
-DEVICE void rotate_item(const Own& own, int item, Item read, Give give) {
-  if (item < kPairs) {
-    rotate_pair(own.cosines[item], own.sines[item], read.left, read.right);
-    give(left_column(item), read.left);
-    give(right_column(item), read.right);
-  } else {
-    give(item + kPairs, read.left);
-  }
-}
-
 /** All that a block can make ready before anything of this step is there. */
-DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables, int position, Own& own,
-                    SplitMemory& memory) {
+DEVICE void prepare(const AttentionDecodeArguments& a, int position, Own& own, SplitMemory& memory) {
   const int thread = thread_index();
-  if (thread < kPairs) {
-    const Rotation rotation = rotation_of_pair(a, tables, thread, position);
-    own.cosines[thread] = rotation.cosine;
-    own.sines[thread] = rotation.sine;
-  }
+  compute_rotations<kThreads>(a, position, own.cosines, own.sines);
   if (thread == 0) own.invalid = 0;
   clear_scores(memory);
   if (kPadsQueries) {
@@ -126,44 +102,53 @@ DEVICE void prepare(const AttentionDecodeArguments& a, const PairTables& tables,
   }
 }
 
+/** The weights of the norm of the head that a wave has in a round. */
+DEVICE HeadItems norm_of_round(const AttentionDecodeArguments& a, int round) {
+  return round * kWaves + wave_index() < kBlockHeads ? read_norm_weights<QUERY_NORM_TYPE>(a.query_norm)
+                                                     : read_norm_weights<KEY_NORM_TYPE>(a.key_norm);
+}
+
 /**
- * Queries, times the scale and log2 e, and in the block of its split the token's own key and value, to shared memory.
+ * Queries, normed, rotated and times the scale and log2 e, and in the block of its split the token's own key and value,
+ * to shared memory. `first_weights` are those of the first round.
  */
-DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, bool owns, Own& own,
-                        SplitMemory& memory) {
-  const int thread = thread_index();
+DEVICE void stage_token(const AttentionDecodeArguments& a, const Share& share, int position, bool owns,
+                        const HeadItems& first_weights, Own& own, SplitMemory& memory) {
   const float* const query = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
   const float* const key = a.key + u64(share.token) * u64(a.key_stride) + share.kv_head * KEY_WIDTH;
   const float* const value = a.value + u64(share.token) * u64(a.value_stride) + share.kv_head * VALUE_WIDTH;
-  Item queries[kQueryRounds] = {};
-  Item own_key = {};
-  float own_value = 0.0f;
+  // The last wave, which has the fewest heads, has the value too. What is read is under way together.
+  const bool has_value = owns && wave_index() == kWaves - 1;
+  HeadItems heads[kHeadRounds] = {};
+  HeadValues values = {};
 #pragma unroll
-  for (int round = 0; round < kQueryRounds; round++) {
-    const int index = round * kThreads + thread;
-    if (index / kItems < share.heads) queries[round] = read_item(query + index / kItems * KEY_WIDTH, index % kItems);
+  for (int round = 0; round < kHeadRounds; round++) {
+    const int head = round * kWaves + wave_index();
+    if (head < share.heads) heads[round] = read_head(query + head * KEY_WIDTH);
+    if (owns && head == kBlockHeads) heads[round] = read_head(key);
   }
-  // From the other end of the block, where threads have fewer queries.
-  const int item = kThreads - 1 - thread;
-  if (owns && item < kItems) own_key = read_item(key, item);
-  if (owns && thread < VALUE_WIDTH) own_value = value[thread];
+  if (has_value) values = read_values(value);
 
   float* const staged = reinterpret_cast<float*>(memory.pool);
-  const float factor = a.scale * kLogarithm;
+  const float factor = score_factor(a.scale, position);
 #pragma unroll
-  for (int round = 0; round < kQueryRounds; round++) {
-    const int index = round * kThreads + thread;
-    if (index / kItems >= share.heads) continue;
-    rotate_item(own, index % kItems, queries[round],
-                [&](int column, float number) { staged[query_place(index / kItems, column)] = number * factor; });
+  for (int round = 0; round < kHeadRounds; round++) {
+    const int head = round * kWaves + wave_index();
+    const bool is_key = owns && head == kBlockHeads;
+    if (head >= share.heads && !is_key) continue;
+    prepare_head(heads[round], round == 0 ? first_weights : norm_of_round(a, round), a.epsilon, own.cosines, own.sines);
+    if (is_key) {
+      give_head(heads[round], [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
+    } else {
+      give_head(heads[round], [&](int column, float number) { staged[query_place(head, column)] = number * factor; });
+    }
   }
-  if (owns && item < kItems) {
-    rotate_item(own, item, own_key,
-                [&](int column, float number) { reinterpret_cast<float*>(own.key)[column] = number; });
-  }
-  if (owns && thread < VALUE_WIDTH) {
-    if (!is_storable(own_value)) own.invalid = 1;
-    reinterpret_cast<float*>(own.value)[thread] = own_value;
+  if (has_value) {
+    norm_values(values, a.value_epsilon);
+    give_head_values(values, [&](int column, float number) {
+      if (!is_storable(number)) own.invalid = 1;
+      reinterpret_cast<float*>(own.value)[column] = number;
+    });
   }
 }
 
@@ -173,11 +158,9 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   SHARED Own own;
   dependency_release();
   const Share share = share_of_block();
-  PairTables tables = {};
-  if (thread_index() < kPairs) tables = tables_of_pair(a, thread_index());
   // All at once: what lies past the step's tokens is old, but it is there.
   const int tokens = a.step->tokens, position = a.positions[share.token], start = a.table_starts[share.token];
-  const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
+  const CacheLayer layer = cache_layer(a, a.kv_heads);
   const int first = (first_split(position) + share.split) * kSplitPositions;
   if (share.token >= tokens || first > position) return;
   const Source source = {layer,
@@ -195,11 +178,12 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   OwnRow row = {position, owns ? row_at(source, source.table[position / BLOCK_TOKENS], position) : 0, false,
                 share.first_head % GROUP == 0};
   fetch_both(source, before, keys, values);
-  prepare(a, tables, position, own, memory);
+  prepare(a, position, own, memory);
+  const HeadItems weights = norm_of_round(a, 0);
   barrier();
   dependency_wait();
 
-  stage_token(a, share, owns, own, memory);
+  stage_token(a, share, position, owns, weights, own, memory);
   barrier();
   row.invalid = own.invalid != 0;
   if (owns) {

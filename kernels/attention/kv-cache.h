@@ -7,10 +7,13 @@
 //   value scales  as key scales
 //
 // Columns are the head's width rounded up to whole 16-byte chunks (q8_0: to whole scales); the rest is zero. A file
-// that includes this defines KV_TYPE (0 f32, 1 f16, 2 q8_0), KEY_WIDTH, VALUE_WIDTH and BLOCK_TOKENS.
+// that includes this defines KV_TYPE (0 f32, 1 f16, 2 q8_0), KEY_WIDTH, VALUE_WIDTH (0: the layer stores keys alone) and
+// BLOCK_TOKENS. VALUES_IN_KEYS 1: values are the first VALUE_WIDTH columns of the keys, and the layer has two planes.
 //
 // Values are always finite. A value that is not, once it is rounded, becomes 0 and makes the key at its place NaN: all
-// that attend to it come to NaN, and a place with a weight of 0 adds 0, whatever was there. Memory starts as zeros.
+// that attend to it come to NaN, and a place with a weight of 0 adds 0, whatever was there. Memory starts as zeros. A
+// key that holds values and is not finite becomes zeros, with NaN in its last column (q8_0: its last scale), which no
+// value reaches.
 #pragma once
 #include "device/order.h"
 #include "device/step.h"
@@ -20,7 +23,12 @@ constexpr int kPlaneAlignment = 256;
 constexpr int kScaleColumns = 32;
 constexpr u16 kHalfNan = 0x7e00;
 
-template <int Width>
+#ifndef VALUES_IN_KEYS
+#define VALUES_IN_KEYS 0
+#endif
+
+/** The first Width columns of rows that are Stored columns wide. */
+template <int Width, int Stored = Width>
 struct CacheRow {
   /** Columns in 16 bytes. */
   static constexpr int kChunkColumns = KV_TYPE == 0 ? 4 : KV_TYPE == 1 ? 8 : 16;
@@ -28,12 +36,13 @@ struct CacheRow {
   static constexpr int kWidth = Width;
   static constexpr int kColumns = (Width + kAlignment - 1) / kAlignment * kAlignment;
   static constexpr int kChunks = kColumns / kChunkColumns;
-  static constexpr int kBytes = kChunks * 16;
-  static constexpr int kScales = KV_TYPE == 2 ? kColumns / kScaleColumns : 0;
+  /** From one row to the next. */
+  static constexpr int kBytes = (Stored + kAlignment - 1) / kAlignment * kAlignment / kChunkColumns * 16;
+  static constexpr int kScales = KV_TYPE == 2 ? (Stored + kScaleColumns - 1) / kScaleColumns : 0;
 };
 
 typedef CacheRow<KEY_WIDTH> KeyRow;
-typedef CacheRow<VALUE_WIDTH> ValueRow;
+typedef CacheRow<VALUE_WIDTH, VALUES_IN_KEYS ? KEY_WIDTH : VALUE_WIDTH> ValueRow;
 
 /** Keys or values of one layer. */
 struct CachePlane {
@@ -48,12 +57,17 @@ struct CacheLayer {
 
 DEVICE u64 plane_bytes(u64 bytes) { return (bytes + kPlaneAlignment - 1) / kPlaneAlignment * kPlaneAlignment; }
 
-DEVICE CacheLayer cache_layer(const StepHead* step, int layer, int kv_heads) {
-  const u64 rows = u64(step->cache_blocks) * u64(kv_heads) * BLOCK_TOKENS;
+/** `a` has step, layer_bytes (of one block in all layers before this one) and layer_padding (bytes between them). */
+template <typename Arguments>
+DEVICE CacheLayer cache_layer(const Arguments& a, int kv_heads) {
+  const u64 rows = u64(a.step->cache_blocks) * u64(kv_heads) * BLOCK_TOKENS;
   const u64 keys = plane_bytes(rows * KeyRow::kBytes), key_scales = plane_bytes(rows * KeyRow::kScales * 2);
-  const u64 values = plane_bytes(rows * ValueRow::kBytes), value_scales = plane_bytes(rows * ValueRow::kScales * 2);
-  u8* const start = reinterpret_cast<u8*>(step->cache) + u64(layer) * (keys + key_scales + values + value_scales);
-  return {{start, start + keys}, {start + keys + key_scales, start + keys + key_scales + values}};
+  u8* const start = reinterpret_cast<u8*>(a.step->cache) + plane_bytes(u64(a.step->cache_blocks) * a.layer_bytes) +
+                    u64(a.layer_padding);
+  const CachePlane key_plane = {start, start + keys};
+  if (VALUES_IN_KEYS) return {key_plane, key_plane};
+  const u64 values = plane_bytes(rows * ValueRow::kBytes);
+  return {key_plane, {start + keys + key_scales, start + keys + key_scales + values}};
 }
 
 /** The row of a place in a block, in any plane of a layer. */
@@ -167,4 +181,18 @@ DEVICE bool store_row(const CachePlane& plane, u64 row, const float* columns) {
     }
   }
   return wave_sum(invalid ? 1 : 0) > 0;
+}
+
+/**
+ * The same for a key that holds values: if anything in it is not finite, the row becomes zeros but for its last column,
+ * which becomes NaN. `columns` is overwritten.
+ */
+template <typename HeadRow>
+DEVICE void store_shared_row(const CachePlane& plane, u64 row, float* columns) {
+  if (!store_row<HeadRow, false>(plane, row, columns)) return;
+  wave_barrier();
+  for (int column = lane_index(); column < HeadRow::kWidth; column += WAVE)
+    columns[column] = column == HeadRow::kWidth - 1 ? float_of(0x7fc00000u) : 0.0f;
+  wave_barrier();
+  store_row<HeadRow, false>(plane, row, columns);
 }

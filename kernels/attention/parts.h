@@ -202,12 +202,9 @@ DEVICE void fold_values(float (*sums)[Values::kLaneChunks * kChunkColumns], floa
 #pragma unroll
   for (int h = 0; h < kHeadsAtOnce; h++) {
     const int first = Lanes::sum(sums[h]);
-    const int chunk = first / kChunkColumns * Values::kLanes + thread_index() % Values::kLanes;
-    static_assert(Lanes::kLeft <= kChunkColumns || Values::kLanes == WAVE,
-                  "what a lane is left with lies in one chunk");
 #pragma unroll
     for (int index = 0; index < Lanes::kLeft; index++) {
-      const int at = chunk + index / kChunkColumns * Values::kLanes;
+      const int at = (first + index) / kChunkColumns * Values::kLanes + thread_index() % Values::kLanes;
       if ((lane_index() & Lanes::kSpare) == 0 && at < ValueRow::kChunks) {
         part[h * ValueRow::kColumns + at * kChunkColumns + (first + index) % kChunkColumns] = sums[h][index];
       }

@@ -1,10 +1,15 @@
 // Angles and rotations of RoPE, for every kernel that rotates: the same expressions, so the same bits, wherever a row
 // is computed.
 // Angles as src/graph/rope-angles.ts has them: multiplied up from pair to pair in f32, divided by the file's factor,
-// times the stretch. Defines: ROTARY_WIDTH, ADJACENT (1 rotates 2i with 2i + 1, 0 rotates i with i + half).
+// times the stretch. Defines: ROTARY_WIDTH, ADJACENT (1 rotates 2i with 2i + 1, 0 rotates i with i + half), FIRST_COLUMN
+// of a head that is rotated.
 #pragma once
 #include "device/portable.h"
 #include "device/sine.h"
+
+#ifndef FIRST_COLUMN
+#define FIRST_COLUMN 0
+#endif
 
 constexpr int kPairs = ROTARY_WIDTH / 2;
 
@@ -33,8 +38,10 @@ DEVICE Rotation rotation_of_pair(const Arguments& a, const PairTables& tables, i
   return {rotation.cosine * a.magnitude, rotation.sine * a.magnitude};
 }
 
-DEVICE int left_column(int pair) { return ADJACENT ? pair * 2 : pair; }
-DEVICE int right_column(int pair) { return ADJACENT ? pair * 2 + 1 : pair + kPairs; }
+DEVICE int left_column(int pair) { return FIRST_COLUMN + (ADJACENT ? pair * 2 : pair); }
+DEVICE int right_column(int pair) { return FIRST_COLUMN + (ADJACENT ? pair * 2 + 1 : pair + kPairs); }
+/** Of the columns that are not rotated, the one with this index. */
+DEVICE int still_column(int index) { return index < FIRST_COLUMN ? index : index + 2 * kPairs; }
 
 /** Which multiplications are part of an fma is written here and not left to each compiler. */
 DEVICE void rotate_pair(float cosine, float sine, float& left, float& right) {

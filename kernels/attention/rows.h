@@ -6,8 +6,11 @@
 #include "device/step.h"
 #include "attention/attributes.h"
 #include "attention/kv-cache.h"
+/** Wider heads leave memory for fewer of them. */
+#define WIDE_HEADS (KEY_WIDTH > 256 || VALUE_WIDTH > 256)
+#define MOST_BLOCK_HEADS (WIDE_HEADS ? 8 : 16)
 #ifndef BLOCK_HEADS
-#define BLOCK_HEADS (GROUP < 16 ? GROUP : 16)
+#define BLOCK_HEADS (GROUP < MOST_BLOCK_HEADS ? GROUP : MOST_BLOCK_HEADS)
 #endif
 
 constexpr int kThreads = 256;
@@ -15,14 +18,15 @@ constexpr int kWaves = kThreads / WAVE;
 constexpr int kBlockHeads = BLOCK_HEADS;
 constexpr int kHeadBlocks = (GROUP + kBlockHeads - 1) / kBlockHeads;
 /** Heads whose queries or sums are in registers together. */
-constexpr int kHeadsAtOnce = kBlockHeads < 4 ? kBlockHeads : 4;
+constexpr int kMostAtOnce = WIDE_HEADS ? 2 : 4;
+constexpr int kHeadsAtOnce = kBlockHeads < kMostAtOnce ? kBlockHeads : kMostAtOnce;
 constexpr int kHeadChunks = (kBlockHeads + kHeadsAtOnce - 1) / kHeadsAtOnce;
 constexpr int kPaddedHeads = kHeadChunks * kHeadsAtOnce;
 constexpr int kChunkColumns = KeyRow::kChunkColumns;
 
 /** Whether the matrix units take the rows as they lie in registers: attention/matrix.h, on NVIDIA from sm_80 on. */
 #if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && KV_TYPE == 1 && \
-    (KEY_WIDTH == 64 || KEY_WIDTH == 128) && (VALUE_WIDTH == 64 || VALUE_WIDTH == 128)
+    !VALUES_IN_KEYS && (KEY_WIDTH == 64 || KEY_WIDTH == 128) && (VALUE_WIDTH == 64 || VALUE_WIDTH == 128)
 #define ATTENTION_MATRIX 1
 #else
 #define ATTENTION_MATRIX 0
@@ -81,7 +85,7 @@ struct Source {
 
 /** Whether the token attends to a position of the split. */
 DEVICE bool is_visible(const Source& source, int position) {
-  return position < source.end && (WINDOW == 0 || position >= source.begin);
+  return position < source.end && (!kLimited || position >= source.begin);
 }
 
 /** Which heads of which token a block computes. */
@@ -138,7 +142,7 @@ DEVICE void fetch_found(const Source& source, const CachePlane& plane, int batch
 #pragma unroll
   for (int round = 0; round < Shape::kBatch; round++) {
     const int position = source.first + Shape::place(batch, round);
-    fetch_chunks<Shape>(plane, rows[round], position < end && (WINDOW == 0 || position >= source.begin),
+    fetch_chunks<Shape>(plane, rows[round], position < end && (!kLimited || position >= source.begin),
                         chunks + round * Shape::kLaneChunks);
   }
 }

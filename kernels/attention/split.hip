@@ -3,8 +3,8 @@
 // fixed (device/step.h), so a row's bits depend on its own sequence alone.
 // attention_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip;
 // attention_whole, for steps whose longest sequence fits one split, writes the result itself.
-// Grid: x split (attention_whole: 1), y kv head × blocks of up to 16 query heads, z token.
-// With a sliding window the splits of a token are counted from the one that has its first visible position.
+// Grid: x split (attention_whole: 1), y kv head × blocks of up to 16 query heads (8 of more than 256 columns), z token.
+// With a sliding window or chunks the splits of a token are counted from the one that has its first visible position.
 // Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole),
 // and those of attention/attributes.h.
 //
@@ -45,7 +45,8 @@ struct AttentionSplitArguments {
   int half_stride;
   int heads;
   int kv_heads;
-  int layer;
+  u64 layer_bytes;
+  int layer_padding;
   /** Splits that the partial results have room for: the grid's x. */
   int splits;
   float scale;
@@ -57,7 +58,7 @@ struct AttentionSplitArguments {
 DEVICE void stage_queries(const AttentionSplitArguments& a, const Share& share, SplitMemory& memory) {
   const float* const row = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
   float* const queries = reinterpret_cast<float*>(memory.pool);
-  const float factor = a.scale * kLogarithm;
+  const float factor = score_factor(a.scale, a.positions[share.token]);
   for (int index = thread_index(); index < kPaddedHeads * KeyRow::kColumns; index += kThreads) {
     const int head = index / KeyRow::kColumns, column = index % KeyRow::kColumns;
     queries[query_place(head, column)] =
@@ -76,7 +77,7 @@ DEVICE void attend(const AttentionSplitArguments& a) {
   const int sequence = a.sequences[token];
   const int first = (first_split(position) + share.split) * kSplitPositions;
   if (first > position) return;
-  const Source source = {cache_layer(a.step, a.layer, a.kv_heads),
+  const Source source = {cache_layer(a, a.kv_heads),
                          a.tables + a.table_starts[sequence],
                          share.kv_head,
                          a.kv_heads,

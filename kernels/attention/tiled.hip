@@ -85,19 +85,21 @@ struct AttentionTiledArguments {
   int half_stride;
   int heads;
   int kv_heads;
-  int layer;
+  u64 layer_bytes;
+  int layer_padding;
   float scale;
   /** One logit for each query head, if SINKS is 1. */
   const float* sinks;
 };
 
 /** The wave's 16 queries, times the scale and log2 e, to `target`; rows and columns that are not there as zeros. */
-DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int tokens, int head, u16* target) {
-  const float factor = a.scale * 1.44269504088896340736f;
+DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int tokens, int head, int first_position,
+                          u16* target) {
   const int row = wave_index() * 16;
   for (int index = lane_index(); index < 16 * kKeySteps * 16; index += WAVE) {
     const int own = row + index / (kKeySteps * 16), column = index % (kKeySteps * 16);
     float value = 0.0f;
+    const float factor = score_factor(a.scale, first_position + own);
     if (own < tokens && column < KEY_WIDTH)
       value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
     target[own * kKeyStride + column] = saturated_half(value * factor);
@@ -234,7 +236,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   if (kTileParts > 1 && tokens <= 0) return;
   const int* const table = a.tables + a.table_starts[a.tiles[tile_index * 3 + 2]];
   const int head = block_x() / kTileParts, kv_head = head / GROUP;
-  const CacheLayer layer = cache_layer(a.step, a.layer, a.kv_heads);
+  const CacheLayer layer = cache_layer(a, a.kv_heads);
   const int first_position = a.positions[first_token], last_position = first_position + tokens - 1;
   // Past the tile's end there is nothing to read; the last position stands in, and is not counted.
   const auto row_at = [&](int index) {
@@ -248,7 +250,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     for (int index = thread_index(); index < kKeyBytes / 2; index += kThreads) keys[index] = 0;
   }
   dependency_wait();
-  stage_queries(a, first_token, tokens, head, queries);
+  stage_queries(a, first_token, tokens, head, first_position, queries);
   barrier();
   bring_rows<KeyRow>(layer.keys, rows[first_index & 1], keys, kKeyStride);
   Fragment held[kHoldsQuery ? kKeySteps : 1];
@@ -296,7 +298,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
           scores[tile].values[element] = capped_score(scores[tile].values[element]);
       }
     }
-    if (WINDOW > 0 && index * kTilePositions < first_visible(own_position + 15)) {
+    if (kLimited && index * kTilePositions < first_visible(own_position + 15)) {
 #pragma unroll
       for (int tile = 0; tile < kPositionTiles; tile++) {
 #pragma unroll

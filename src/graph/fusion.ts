@@ -3,6 +3,7 @@
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
+import { type HeadStoreGroup, matchHeadStore } from "./head-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -17,7 +18,7 @@ import {
   type ValueId,
   type WeightId,
 } from "./operation.js";
-import type { Program } from "./program.js";
+import { kvLayers, type Program } from "./program.js";
 
 /** A norm that groups may take along: it has a weight. */
 export type WeightedRmsNorm = RmsNormOperation & { readonly weight: WeightId };
@@ -73,7 +74,14 @@ export interface SingleGroup {
   readonly parts: readonly Operation[];
 }
 
-export type Group = MatmulsGroup | GatedMatmulGroup | MatmulAddGroup | NormAddGroup | RopeStoreGroup | SingleGroup;
+export type Group =
+  | MatmulsGroup
+  | GatedMatmulGroup
+  | MatmulAddGroup
+  | NormAddGroup
+  | RopeStoreGroup
+  | HeadStoreGroup
+  | SingleGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -82,10 +90,15 @@ export interface FusedProgram {
   readonly memory: MemoryPlan;
 }
 
-export function fuse(program: Program): FusedProgram {
+export interface FusionOptions {
+  /** Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`. */
+  readonly headNorms?: boolean;
+}
+
+export function fuse(program: Program, { headNorms = false }: FusionOptions = {}): FusedProgram {
   const uses = new ValueUses(program);
   const groups = program.segments.flatMap(({ firstOperation, operationCount }) =>
-    groupRun(program.operations.slice(firstOperation, firstOperation + operationCount), program, uses),
+    groupRun(program.operations.slice(firstOperation, firstOperation + operationCount), program, uses, headNorms),
   );
   const kept = program.logits === undefined ? [program.hidden] : [program.hidden, program.logits];
   return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), kept) };
@@ -107,16 +120,29 @@ function groupAccess(group: Group): MemoryAccess {
       return { inputs, outputs: [group.sum.out] };
     case "rope-store":
       return { inputs, outputs: [group.query.out] };
+    case "head-store":
+      return { inputs, outputs: group.query === undefined ? [] : [group.query.out] };
     default:
       return group satisfies never;
   }
 }
 
-function groupRun(operations: readonly Operation[], program: Program, uses: ValueUses): Group[] {
+function groupRun(
+  operations: readonly Operation[],
+  program: Program,
+  uses: ValueUses,
+  headNorms: boolean,
+): readonly Group[] {
+  const facts = {
+    layers: kvLayers(program.kv),
+    isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
+    rootOf: uses.rootOf,
+  };
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group = matchRopeStore(rest, uses) ??
+    const stored = headNorms ? matchHeadStore(rest, facts) : matchRopeStore(rest, uses);
+    const group = stored ??
       matchMatmulAdd(rest, uses) ??
       matchNormAdd(rest, program, uses) ??
       matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };

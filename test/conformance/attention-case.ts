@@ -31,6 +31,10 @@ export interface CacheShape {
 export interface AttentionAttributes {
   readonly scale?: number;
   readonly window?: number;
+  readonly chunk?: number;
+  readonly temperature?: number;
+  readonly temperatureLength?: number;
+  readonly temperatureOffset?: number;
   readonly softCap?: number;
   /** The logits of the heads' sinks; they are repeated if there are more heads. */
   readonly sinks?: readonly number[];

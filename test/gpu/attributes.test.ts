@@ -6,11 +6,10 @@ import type { StepInput } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { visibleSplits } from "../../src/backends/gpu/memory/kv-layout.js";
 import { type LaunchSize, type LaunchSpec, type LaunchVariant } from "../../src/backends/gpu/lowering/launch.js";
-import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
+import { createContext, fuseForGpu, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { fuse } from "../../src/graph/fusion.js";
 import { layoutByName } from "../../src/quant/layout.js";
 import { attentionCase, type AttentionAttributes } from "../conformance/attention-case.js";
 import {
@@ -50,7 +49,7 @@ function launchesOf(attributes: AttentionAttributes, size: LaunchSize): readonly
     return { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
   });
   const context = createContext({
-    fused: fuse(program),
+    fused: fuseForGpu(program),
     weights,
     limits: LIMITS,
     device: CARD,

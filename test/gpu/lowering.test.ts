@@ -5,12 +5,11 @@ import { describe, expect, it } from "vitest";
 import { loadKernelSource } from "../../src/backends/gpu/kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec, MemoryPlace } from "../../src/backends/gpu/lowering/launch.js";
 import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
-import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
+import { createContext, fuseForGpu, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { fuse } from "../../src/graph/fusion.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { draftPlan } from "../../src/plan/plan-draft.js";
 
@@ -27,7 +26,14 @@ async function contextOf(model: keyof typeof MODELS, deterministic = false): Pro
   await using loader = await GgufLoader.open(new URL(MODELS[model], import.meta.url).pathname);
   const { program } = draftPlan(loader, new ReferenceBackend(), {});
   const weights = program.weights.map(({ name }) => loader.lazy(name, new ReferenceBackend()).descriptor);
-  return createContext({ fused: fuse(program), weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
+  return createContext({
+    fused: fuseForGpu(program),
+    weights,
+    limits: LIMITS,
+    device: H200,
+    kind: "cuda",
+    deterministic,
+  });
 }
 
 function sizeOf(tokens: number, outputs: number, longest = tokens): LaunchSize {

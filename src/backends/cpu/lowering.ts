@@ -83,6 +83,8 @@ function lowerGroup(group: Group): Instruction | readonly Instruction[] {
     }
     case "rope-store":
       return lowerRopeStore(group);
+    case "head-store":
+      throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;
   }

@@ -1,7 +1,6 @@
 // The GPU backend over a driver's device: its capabilities, its memory, and the objects that live on it. HIP and CUDA
 // differ only below the driver contract.
 
-import { fuse } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
@@ -30,7 +29,7 @@ import { driverStartMs } from "./drivers/early-start.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
 import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
-import { createContext } from "./lowering/lowering.js";
+import { createContext, fuseForGpu } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
 import { GpuRuntime } from "./memory/runtime.js";
@@ -150,7 +149,7 @@ export class GpuBackend implements Backend {
     this.#lifetime.assertAlive();
     const { device } = this.#runtime;
     const context = createContext({
-      fused: fuse(program),
+      fused: fuseForGpu(program),
       weights: weights.map(({ descriptor }) => descriptor),
       limits,
       device: device.properties,

@@ -11,7 +11,8 @@ import { MIX_NAMES } from "../../../src/cli/synth/type-mix.js";
 import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import type { HeaderPlan } from "../../../src/gguf/header-encoder.js";
 import { GraphBuilder } from "../../../src/graph/builder.js";
-import { type FusedProgram, fuse } from "../../../src/graph/fusion.js";
+import { fuseForGpu } from "../../../src/backends/gpu/lowering/lowering.js";
+import type { FusedProgram } from "../../../src/graph/fusion.js";
 import { type ValueId, weightsOf } from "../../../src/graph/operation.js";
 import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
@@ -106,7 +107,7 @@ function attributedModel(type: SupportedTypeName): RepresentativeModel {
   const kv = { layers: 1, kvHeads, keyWidth, valueWidth };
   const program = graph.finish({ kv, vocabularySize: FEW_WORDS, hidden, logits });
   const weights = program.weights.flatMap(({ name }) => descriptors.get(name) ?? []);
-  return { name: `every attribute, ${type}`, fused: fuse(program), weights };
+  return { name: `every attribute, ${type}`, fused: fuseForGpu(program), weights };
 }
 
 /** Models that differ in nothing else (their rope scaling, say) have the same kernels. */
@@ -124,7 +125,7 @@ export function modelOf(name: string, { metadata, tensors }: HeaderPlan): Repres
     if (found === undefined) throw new TypeError(`${name} has no ${weight.name}`);
     return found;
   });
-  return { name, fused: fuse(program), weights };
+  return { name, fused: fuseForGpu(program), weights };
 }
 
 function descriptorOf({ name, type, shape }: HeaderPlan["tensors"][number]): TensorDescriptor {

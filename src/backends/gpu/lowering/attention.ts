@@ -1,9 +1,9 @@
 // Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
 // sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
-import type { RopeStoreGroup } from "../../../graph/fusion.js";
+import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
+import { combinedBlocks, splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
@@ -12,7 +12,7 @@ import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partAr
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
-import { cacheDefines } from "./rope.js";
+import { cacheDefines, layerArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
@@ -25,8 +25,8 @@ export function isTiled(size: LaunchSize): boolean {
 }
 
 interface AttentionCircumstances {
-  /** RoPE and KV write that a decode step does in the same launch. */
-  readonly before: RopeStoreGroup | undefined;
+  /** Norms and RoPE of heads and the KV write that a decode step does in the same launch. */
+  readonly before: HeadStoreGroup | undefined;
   /** See LoweringSize. */
   readonly tiled: boolean | undefined;
 }
@@ -59,7 +59,7 @@ function tiledAttention(
   handed: MatmulInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale, sinks } = operation;
+  const { heads, kvHeads, scale, sinks } = operation;
   const { device, limits } = context.options;
   const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
   if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
@@ -71,7 +71,7 @@ function tiledAttention(
       {
         kernel: "attention_tiled",
         defines: {
-          ...cacheDefines(context),
+          ...cacheDefines(context, operation),
           ...attentionDefines(operation),
           ...shape.defines,
           GROUP: heads / kvHeads,
@@ -90,7 +90,7 @@ function tiledAttention(
       query_stride: query.stride,
       heads,
       kv_heads: kvHeads,
-      layer,
+      ...layerArguments(context, operation.layer),
       scale,
       sinks: context.weight(sinks),
       ...written.values,
@@ -135,10 +135,10 @@ function splitTurn(
   tokensOf: TokenCount,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
   const defines = {
-    ...cacheDefines(context),
+    ...cacheDefines(context, operation),
     ...attentionDefines(operation),
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
@@ -160,7 +160,7 @@ function splitTurn(
       query: shifted(query.place, first * query.stride * FLOAT_BYTES),
       query_stride: query.stride,
       kv_heads: kvHeads,
-      layer,
+      ...layerArguments(context, operation.layer),
       scale,
     },
     grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
@@ -187,7 +187,7 @@ function combinedTurn(
       },
     ],
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
-    grid: (size) => [operation.heads, tokensOf(size), 1],
+    grid: (size) => [operation.heads * combinedBlocks(operation.valueWidth), tokensOf(size), 1],
   };
 }
 

@@ -17,14 +17,37 @@ export function softCapDefines(softCap: number | undefined): Defines {
   return softCap === undefined ? {} : { SOFT_CAP: softCap };
 }
 
-/** What the kernels that compute scores are compiled with: kernels/attention/attributes.h. */
+/** What the kernels that compute scores are compiled with: kernels/attention/attributes.h and kv-cache.h. */
 export function attentionDefines(operation: AttentionOperation): Defines {
-  return { ...mergeDefines(operation), ...softCapDefines(operation.softCap) };
+  const { softCap, valuesInKeys = false } = operation;
+  return {
+    ...mergeDefines(operation),
+    ...softCapDefines(softCap),
+    ...temperatureDefines(operation),
+    ...(valuesInKeys ? { VALUES_IN_KEYS: 1 } : {}),
+  };
+}
+
+function temperatureDefines({
+  temperature,
+  temperatureLength = 1,
+  temperatureOffset = 0,
+}: AttentionOperation): Defines {
+  if (temperature === undefined) return {};
+  return {
+    TEMPERATURE: temperature,
+    TEMPERATURE_LENGTH: temperatureLength,
+    ...(temperatureOffset === 0 ? {} : { TEMPERATURE_OFFSET: temperatureOffset }),
+  };
 }
 
 /** What the kernel that merges the splits of attention is compiled with. */
-export function mergeDefines({ window, sinks }: AttentionOperation): Defines {
-  return { ...(window === undefined ? {} : { WINDOW: window }), ...(sinks === undefined ? {} : { SINKS: 1 }) };
+export function mergeDefines({ window, chunk, sinks }: AttentionOperation): Defines {
+  return {
+    ...(window === undefined ? {} : { WINDOW: window }),
+    ...(chunk === undefined ? {} : { CHUNK: chunk }),
+    ...(sinks === undefined ? {} : { SINKS: 1 }),
+  };
 }
 
 /** GATING of kernels/rows/expert-choice.h. */

@@ -2,7 +2,8 @@
 // kernels/attention/decode.hip computes what attention/rope.hip and attention/split.hip compute for other steps, to the
 // bit.
 
-import type { Group, RopeStoreGroup } from "../../../graph/fusion.js";
+import type { Group } from "../../../graph/fusion.js";
+import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
 import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
@@ -10,7 +11,7 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { cacheDefines, rotationArguments, rotationDefines } from "./rope.js";
+import { cacheDefines, layerArguments, preparationArguments, preparationDefines } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
@@ -30,23 +31,19 @@ export function isDecoding(context: LoweringContext, size: LaunchSize): boolean 
   return size.longestRun === 1 && size.tokens <= context.regions.attention.tokens;
 }
 
-/** The group before, if attention can do its work too: it rotates queries for that operation alone. */
+/** The group before, if attention can do its work too: it prepares queries for that operation alone. */
 export function joinedBefore(
   context: LoweringContext,
   group: Group | undefined,
   next: Group | undefined,
   nextIndex: number,
-): RopeStoreGroup | undefined {
-  if (group?.form !== "rope-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
-  const { query, key, store } = group;
-  const { heads, kvHeads, keyWidth, layer } = next.operation;
-  const fits =
-    next.operation.query === query.out &&
-    store.layer === layer &&
-    query.heads === heads &&
-    key.heads === kvHeads &&
-    query.headWidth === keyWidth;
-  return fits && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
+): HeadStoreGroup | undefined {
+  if (group?.form !== "head-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
+  const { query, store } = group;
+  const { operation } = next;
+  if (store.layer !== operation.layer) return undefined;
+  if (query === undefined) return group;
+  return operation.query === query.out && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
 }
 
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
@@ -71,14 +68,15 @@ export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: MatmulInput | undefined,
-  { query, key, store }: RopeStoreGroup,
+  group: HeadStoreGroup,
 ): DecodeAttention {
+  const { query, key, value } = group;
   const { heads, kvHeads, layer, scale } = operation;
   const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
-  const [queries, keys, values] = [query.input, key.input, store.value].map((id) => context.matrix(id));
-  const isInTheWay =
-    handed === undefined && writesOverInputs(context, operation, [query.input, key.input, store.value]);
+  const inputs = [query?.input ?? operation.query, key.input, value.input];
+  const [queries, keys, values] = inputs.map((id) => context.matrix(id));
+  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputs);
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
   const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
 
@@ -86,8 +84,8 @@ export function decodeAttention(
   const isSingle = (size: LaunchSize): boolean =>
     size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
   const defines = {
-    ...cacheDefines(context),
-    ...rotationDefines(query),
+    ...cacheDefines(context, operation),
+    ...preparationDefines(context, group),
     ...attentionDefines(operation),
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
@@ -103,7 +101,8 @@ export function decodeAttention(
     ),
     choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
     arguments: {
-      ...rotationArguments(context, query),
+      ...preparationArguments(context, group),
+      ...layerArguments(context, layer),
       ...partArguments(context, operation, 0),
       ...written.values,
       table_starts: context.stepField("tableStarts"),
@@ -115,7 +114,6 @@ export function decodeAttention(
       key_stride: keys.stride,
       value_stride: values.stride,
       kv_heads: kvHeads,
-      layer,
       scale,
     },
     grid: (size) =>

@@ -1,7 +1,8 @@
 // From a fused program to what runs on the device for a step of a given size, in order. Pure: no device is touched, so
 // compiling costs milliseconds and can be tested and printed anywhere.
 
-import type { Group } from "../../../graph/fusion.js";
+import { fuse, type FusedProgram, type Group } from "../../../graph/fusion.js";
+import type { Program } from "../../../graph/program.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
@@ -9,9 +10,14 @@ import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
-import { lowerRotateStore } from "./rope.js";
+import { lowerHeadStore } from "./rope.js";
 import { normRows } from "./rows.js";
 import type { StepItem } from "./step-item.js";
+
+/** The groups that the kernels compute. */
+export function fuseForGpu(program: Program): FusedProgram {
+  return fuse(program, { headNorms: true });
+}
 
 export function createContext(options: GpuLoweringOptions): LoweringContext {
   const tables = options.fused.program.ropes.map(({ stretches }) => packStretches(stretches));
@@ -87,10 +93,12 @@ function lowerGroup(
       return matmuls.gated(group, handed, next);
     case "norm-add":
       return [normRows(context, { ...group.norm, out: group.sum.out }, group.residual)];
-    case "rope-store": {
+    case "head-store": {
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
-      return [lowerRotateStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
+      return [lowerHeadStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
+    case "rope-store":
+      throw new TypeError("the program was not fused for a GPU");
     case "single":
       return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:

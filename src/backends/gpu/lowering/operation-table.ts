@@ -7,6 +7,7 @@ import type { Support } from "../../contract.js";
 import { unsupportedUploadReason } from "../memory/upload.js";
 import { hasDeviceLayout } from "../memory/weight-layout.js";
 import { ATTENTION_LOWERINGS } from "./attention.js";
+import { CONCAT_LOWERINGS } from "./concat.js";
 import type { LoweringContext } from "./context.js";
 import { EXPERT_LOWERINGS } from "./experts.js";
 import { GROUPED_MATMUL_LOWERINGS } from "./grouped-matmul.js";
@@ -16,11 +17,6 @@ import { ROPE_LOWERINGS } from "./rope.js";
 import { ROW_LOWERINGS } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
-const REFUSED = {
-  supports: ({ kind }: Operation) => ({ reason: `${kind} has no GPU kernel yet` }),
-  lower: () => [],
-};
-
 const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROW_LOWERINGS,
   ...ROPE_LOWERINGS,
@@ -28,7 +24,7 @@ const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ATTENTION_LOWERINGS,
   ...EXPERT_LOWERINGS,
   ...GROUPED_MATMUL_LOWERINGS,
-  "concat-heads": REFUSED,
+  ...CONCAT_LOWERINGS,
 };
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {

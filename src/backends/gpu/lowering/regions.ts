@@ -116,6 +116,7 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
       return group.operation.kind === "matmul" ? [group.operation] : [];
     case "norm-add":
     case "rope-store":
+    case "head-store":
       return [];
     default:
       return group satisfies never;

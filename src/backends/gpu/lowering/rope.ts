@@ -1,9 +1,11 @@
-// Launches of RoPE and of the writes to the cache, and the arguments of every kernel that rotates or stores.
+// Launches of RoPE and of the writes to the cache with the norms and rotations before them, and the arguments of every
+// kernel that prepares heads or stores.
 
-import type { RopeStoreGroup } from "../../../graph/fusion.js";
-import type { KvWriteOperation, RopeOperation } from "../../../graph/operation.js";
+import type { HeadStoreGroup } from "../../../graph/head-store.js";
+import type { KvWriteOperation, RmsNormOperation, RopeOperation } from "../../../graph/operation.js";
+import { kvLayers } from "../../../graph/program.js";
 import type { Defines } from "../kernels/kernel-source.js";
-import { kvDefines, supportsRope } from "../memory/kv-layout.js";
+import { type HeadWidths, kvDefines, kvLayerPlace, supportsRope } from "../memory/kv-layout.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { LoweringContext } from "./context.js";
@@ -13,12 +15,58 @@ const ROPE_THREADS = 128;
 /** Heads of one thread block if there are many tokens: angles are computed once for all of them. */
 const HEADS_OF_MANY = 16;
 
-export function cacheDefines({ options: { fused, limits } }: LoweringContext): Defines {
-  return kvDefines(fused.program.kv, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
+/** The defines of kernels that access a layer of the cache; of attention if its values lie in the keys. */
+export function cacheDefines({ options: { limits } }: LoweringContext, widths: HeadWidths): Defines {
+  return kvDefines(widths, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
 }
 
-export function rotationDefines({ rotaryWidth, style }: RopeOperation): Defines {
-  return { ROTARY_WIDTH: rotaryWidth, ADJACENT: style === "adjacent" ? 1 : 0 };
+/** Where kernels find a layer of the cache. */
+export function layerArguments({ options: { fused, limits } }: LoweringContext, layer: number): LayerArguments {
+  const place = kvLayerPlace({ ...fused.program.kv, type: limits.kvCacheType, blockTokens: limits.blockTokens }, layer);
+  return { layer_bytes: BigInt(place.bytes), layer_padding: place.paddingBytes };
+}
+
+type LayerArguments = Readonly<Record<"layer_bytes" | "layer_padding", number | bigint>>;
+
+/** Rotations of a head; none without an operation. */
+function rotationDefines(rope: RopeOperation | undefined): Defines {
+  if (rope === undefined) return { ROTARY_WIDTH: 0, ADJACENT: 0 };
+  const { rotaryWidth, style, firstColumn = 0 } = rope;
+  return {
+    ROTARY_WIDTH: rotaryWidth,
+    ADJACENT: style === "adjacent" ? 1 : 0,
+    ...(firstColumn === 0 ? {} : { FIRST_COLUMN: firstColumn }),
+  };
+}
+
+/** What a kernel that prepares heads is compiled with: kernels/attention/heads.h. */
+export function preparationDefines(
+  context: LoweringContext,
+  { query, key, value, normFirst }: HeadStoreGroup,
+): Defines {
+  const typeOf = (norm: RmsNormOperation | undefined): number =>
+    norm?.weight === undefined ? -1 : context.typeOf(norm.weight);
+  return {
+    ...rotationDefines(key.rope),
+    ...(key.norm === undefined
+      ? {}
+      : { NORM: normFirst ? 1 : 2, QUERY_NORM_TYPE: typeOf(query?.norm), KEY_NORM_TYPE: typeOf(key.norm) }),
+    ...(value.norm === undefined ? {} : { VALUE_NORM: 1 }),
+  };
+}
+
+/** What such a kernel is given. */
+export function preparationArguments(
+  context: LoweringContext,
+  { query, key, value }: HeadStoreGroup,
+): LaunchSpec["arguments"] {
+  return {
+    ...rotationArguments(context, key.rope),
+    query_norm: context.weight(query?.norm?.weight),
+    key_norm: context.weight(key.norm?.weight),
+    epsilon: key.norm?.epsilon ?? 0,
+    value_epsilon: value.norm?.epsilon ?? 0,
+  };
 }
 
 /** Blocks over heads, as many heads to each as pays. */
@@ -32,13 +80,14 @@ function headBlocks(context: LoweringContext, heads: number): Required<Pick<Laun
   };
 }
 
-export function rotationArguments(context: LoweringContext, { rope, factors }: RopeOperation): LaunchSpec["arguments"] {
-  const { ratio, magnitude } = context.options.fused.program.ropes[rope];
+function rotationArguments(context: LoweringContext, rope: RopeOperation | undefined): LaunchSpec["arguments"] {
+  const shared = { step: context.stepField("head"), positions: context.stepField("positions") };
+  if (rope === undefined) return { ...shared, factors: 0, stretches: 0, ratio: 1, magnitude: 1 };
+  const { ratio, magnitude } = context.options.fused.program.ropes[rope.rope];
   return {
-    step: context.stepField("head"),
-    positions: context.stepField("positions"),
-    factors: context.weight(factors),
-    stretches: context.stretches(rope),
+    ...shared,
+    factors: context.weight(rope.factors),
+    stretches: context.stretches(rope.rope),
     ratio,
     magnitude,
   };
@@ -64,57 +113,62 @@ function lowerRope(context: LoweringContext, operation: RopeOperation): LaunchSp
 }
 
 /** `isTaken` says for which steps; attention itself does the same work for the others. */
-export function lowerRotateStore(
+export function lowerHeadStore(
   context: LoweringContext,
-  { query, key, store }: RopeStoreGroup,
+  group: HeadStoreGroup,
   isTaken: (size: LaunchSize) => boolean,
 ): LaunchSpec {
-  const { grid, sized } = headBlocks(context, query.heads + key.heads);
-  const [queries, rotated] = [context.matrix(query.input), context.matrix(query.out)];
-  const [keys, values] = [context.matrix(key.input), context.matrix(store.value)];
+  const { query, key, value, store } = group;
+  const { kvHeads, keyWidth, valueWidth } = kvLayers(context.options.fused.program.kv)[store.layer];
+  const [queries, prepared] = query === undefined ? [] : [context.matrix(query.input), context.matrix(query.out)];
+  const [keys, values] = [context.matrix(key.input), context.matrix(value.input)];
+  const heads = queries === undefined ? 0 : queries.width / keyWidth;
+  const { grid, sized } = headBlocks(context, heads + kvHeads);
   return {
-    label: "rope and store",
+    label: query === undefined ? "store" : "rope and store",
     file: "attention/rope",
-    variants: [{ kernel: "rotate_store", defines: { ...cacheDefines(context), ...rotationDefines(query) } }],
+    variants: [
+      {
+        kernel: "head_store",
+        defines: { ...cacheDefines(context, { keyWidth, valueWidth }), ...preparationDefines(context, group) },
+      },
+    ],
     arguments: {
-      ...rotationArguments(context, query),
+      ...preparationArguments(context, group),
+      ...layerArguments(context, store.layer),
       cells: context.stepField("cells"),
-      query: queries.place,
+      query: queries?.place ?? 0,
       key: keys.place,
       value: values.place,
-      query_out: rotated.place,
-      query_stride: queries.stride,
+      query_out: prepared?.place ?? 0,
+      query_stride: queries?.stride ?? 0,
       key_stride: keys.stride,
       value_stride: values.stride,
-      query_out_stride: rotated.stride,
-      heads: query.heads,
-      kv_heads: key.heads,
-      layer: store.layer,
+      query_out_stride: prepared?.stride ?? 0,
+      heads,
+      kv_heads: kvHeads,
     },
     sized,
     grid: (size) => (isTaken(size) ? grid(size) : [0, 0, 0]),
   };
 }
 
-function lowerStore(context: LoweringContext, { layer, key, value }: KvWriteOperation): LaunchSpec {
-  const [keys, values] = [context.matrix(key), context.matrix(value ?? key)];
-  const { kvHeads } = context.options.fused.program.kv;
-  return {
-    label: "store",
-    file: "attention/rope",
-    variants: [{ kernel: "kv_store", defines: cacheDefines(context) }],
-    arguments: {
-      step: context.stepField("head"),
-      cells: context.stepField("cells"),
-      key: keys.place,
-      value: values.place,
-      key_stride: keys.stride,
-      value_stride: values.stride,
-      kv_heads: kvHeads,
-      layer,
+/** The write of keys that hold their values; others are groups of their own. */
+function lowerStore(context: LoweringContext, store: KvWriteOperation): LaunchSpec {
+  const { key, value = key } = store;
+  return lowerHeadStore(
+    context,
+    {
+      form: "head-store",
+      query: undefined,
+      key: { input: key, out: key, norm: undefined, rope: undefined },
+      value: { input: value, norm: undefined },
+      normFirst: true,
+      store: { ...store, value },
+      parts: [store],
     },
-    ...headBlocks(context, kvHeads),
-  };
+    () => true,
+  );
 }
 
 export const ROPE_LOWERINGS = {

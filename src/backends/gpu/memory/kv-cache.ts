@@ -8,7 +8,7 @@ import { CacheOrder, checkedGrowth, checkedPairs } from "../../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
-import { kvLayout, kvPlanes, type StepCache, supportsGpuKvCache } from "./kv-layout.js";
+import { kvLayout, type StepCache, supportsGpuKvCache } from "./kv-layout.js";
 import type { GpuRuntime } from "./runtime.js";
 
 /** Keeps a cache's memory allocated until it is disposed. */
@@ -98,31 +98,22 @@ export class GpuKvCache implements KvCache {
 
   #queueCopies(pairs: Int32Array): void {
     const { device, clearing } = this.runtime;
-    const { layerBytes } = kvLayout(this.options);
-    const planes = kvPlanes(this.options);
-    for (let layer = 0; layer < this.options.layers; layer++) {
-      for (const { byteOffset, blockBytes } of planes) {
-        const start = layer * layerBytes + byteOffset;
-        const blockAddress = (block: number): DeviceAddress =>
-          (this.#block.address + BigInt(start + block * blockBytes)) as DeviceAddress;
-        for (let index = 0; index < pairs.length; index += 2) {
-          device.copyOnDevice(blockAddress(pairs[index + 1]), blockAddress(pairs[index]), blockBytes, clearing);
-        }
+    for (const { byteOffset, blockBytes } of kvLayout(this.options).layers.flat()) {
+      const blockAddress = (block: number): DeviceAddress =>
+        (this.#block.address + BigInt(byteOffset + block * blockBytes)) as DeviceAddress;
+      for (let index = 0; index < pairs.length; index += 2) {
+        device.copyOnDevice(blockAddress(pairs[index + 1]), blockAddress(pairs[index]), blockBytes, clearing);
       }
     }
   }
 
   #queueGrowth(source: GpuKvCache, blocks: number): void {
     const { device, clearing } = this.runtime;
-    const planes = kvPlanes(this.options);
-    const sourcePlanes = kvPlanes(source.options);
-    const [{ layerBytes }, { layerBytes: sourceLayerBytes }] = [kvLayout(this.options), kvLayout(source.options)];
-    for (let layer = 0; layer < this.options.layers; layer++) {
-      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
-        const target = this.#block.address + BigInt(layer * layerBytes + byteOffset);
-        const from = source.#block.address + BigInt(layer * sourceLayerBytes + sourcePlanes[index].byteOffset);
-        device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, blocks * blockBytes, clearing);
-      }
+    const sourcePlanes = kvLayout(source.options).layers.flat();
+    for (const [index, { byteOffset, blockBytes }] of kvLayout(this.options).layers.flat().entries()) {
+      const target = this.#block.address + BigInt(byteOffset);
+      const from = source.#block.address + BigInt(sourcePlanes[index].byteOffset);
+      device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, blocks * blockBytes, clearing);
     }
   }
 

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { AttentionOperation } from "../../../graph/operation.js";
+import { kvShapeOf } from "../../../graph/program.js";
 import type { KvCacheOptions } from "../../contract.js";
 import {
   kvDefines,
+  kvLayerPlace,
   kvLayout,
-  kvPlanes,
   packStretches,
   partialFloats,
   SPLIT_POSITIONS,
@@ -44,22 +45,26 @@ const kernel = (name: string): string => readFileSync(new URL(`../../../../kerne
 
 describe("the cache's layout", () => {
   it("has no gaps where planes are even", () => {
-    const { layerBytes, sizeBytes, planes } = kvLayout(LLAMA);
-    expect(planes).toEqual({ keys: 0, keyScales: 8_388_608, values: 8_388_608, valueScales: 16_777_216 });
-    expect(layerBytes).toBe(16_777_216);
+    const { layers, sizeBytes } = kvLayout(LLAMA);
+    const blockBytes = 8 * 32 * 128 * 2;
+    expect(layers[0]).toEqual([
+      { byteOffset: 0, blockBytes },
+      { byteOffset: 8_388_608, blockBytes },
+    ]);
+    expect(layers[1][0].byteOffset).toBe(16_777_216);
     expect(sizeBytes).toBe(32 * 16_777_216);
   });
 
   it("keeps scales in planes of their own", () => {
     const rows = 128 * 8 * 32;
-    const { planes, layerBytes } = kvLayout({ ...LLAMA, type: "q8_0", valueWidth: 64 });
-    expect(planes).toEqual({
-      keys: 0,
-      keyScales: rows * 128,
-      values: rows * (128 + 8),
-      valueScales: rows * (128 + 8 + 64),
-    });
-    expect(layerBytes).toBe(rows * (128 + 8 + 64 + 4));
+    const { layers, sizeBytes } = kvLayout({ ...LLAMA, type: "q8_0", valueWidth: 64 });
+    expect(layers[0].map(({ byteOffset }) => byteOffset)).toEqual([
+      0,
+      rows * 128,
+      rows * (128 + 8),
+      rows * (128 + 8 + 64),
+    ]);
+    expect(sizeBytes).toBe(32 * rows * (128 + 8 + 64 + 4));
   });
 
   it.each([
@@ -68,38 +73,46 @@ describe("the cache's layout", () => {
   ] as const)(
     "rounds rows of %s to whole pieces, planes to 256 bytes",
     (type, keyWidth, valueWidth, keyBytes, valueBytes) => {
-      const { planes, layerBytes } = kvLayout({
-        type,
-        layers: 1,
-        kvHeads: 3,
-        keyWidth,
-        valueWidth,
-        blocks: 5,
-        blockTokens: 1,
-      });
+      const options = { type, layers: 1, kvHeads: 3, keyWidth, valueWidth, blocks: 5, blockTokens: 1 };
+      const { layers, sizeBytes } = kvLayout(options);
       const rounded = (bytes: number): number => Math.ceil(bytes / 256) * 256;
-      expect(planes.values).toBe(rounded(15 * keyBytes));
-      expect(layerBytes).toBe(rounded(15 * keyBytes) + rounded(15 * valueBytes));
+      expect(layers[0][1].byteOffset).toBe(rounded(15 * keyBytes));
+      expect(sizeBytes).toBeGreaterThanOrEqual(rounded(15 * keyBytes) + rounded(15 * valueBytes));
     },
   );
 
   it.each(["f32", "f16", "q8_0"] as const)(
     "has whole blocks of %s one after the other in planes that do not meet",
     (type) => {
-      const options = { ...LLAMA, type, kvHeads: 3, valueWidth: 96, blocks: 5, blockTokens: 7 };
-      const { layerBytes } = kvLayout(options);
-      const planes = kvPlanes(options);
-      expect(planes).toHaveLength(type === "q8_0" ? 4 : 2);
-      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
-        const end = planes[index + 1]?.byteOffset ?? layerBytes;
-        // All of the plane but what rounds it up.
-        expect(Math.ceil((byteOffset + 5 * blockBytes) / 256) * 256).toBe(end);
+      const shape = { kvHeads: 3, keyWidth: 128, valueWidth: 96 };
+      // Layers of other shapes before, between and behind, one without values.
+      const kv = kvShapeOf([{ ...shape, valueWidth: 32 }, shape, { kvHeads: 1, keyWidth: 576, valueWidth: 0 }, shape]);
+      for (const blocks of [1, 5, 63]) {
+        const { layers, sizeBytes } = kvLayout({ ...kv, type, blocks, blockTokens: 7 });
+        expect(layers.map(({ length }) => length)).toEqual(type === "q8_0" ? [4, 4, 2, 4] : [2, 2, 1, 2]);
+        const planes = layers.flat();
+        for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+          expect(byteOffset % 256).toBe(0);
+          expect(byteOffset + blocks * blockBytes).toBeLessThanOrEqual(planes[index + 1]?.byteOffset ?? sizeBytes);
+        }
+        expect(layers[1].reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(
+          3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type],
+        );
       }
-      expect(planes.reduce((total, { blockBytes }) => total + blockBytes, 0)).toBe(
-        3 * 7 * (128 + 96) * { f32: 4, f16: 2, q8_0: 1 + 2 / 32 }[type],
-      );
     },
   );
+
+  it("places a layer as kernels do, from the blocks of the layers before it", () => {
+    const kv = kvShapeOf([
+      { kvHeads: 1, keyWidth: 20, valueWidth: 7 },
+      { kvHeads: 3, keyWidth: 64, valueWidth: 64 },
+    ]);
+    const place = kvLayerPlace({ ...kv, type: "f16", blockTokens: 5 }, 1);
+    expect(place).toEqual({ bytes: 5 * (48 + 16), paddingBytes: 1280 });
+    const { layers } = kvLayout({ ...kv, type: "f16", blockTokens: 5, blocks: 11 });
+    expect(layers[1][0].byteOffset).toBe(Math.ceil((11 * place.bytes) / 256) * 256 + place.paddingBytes);
+    expect(kvLayerPlace(LLAMA, 3)).toEqual({ bytes: 3 * 2 * 8 * 32 * 128 * 2, paddingBytes: 0 });
+  });
 
   it("names types by the numbers that kernels know", () => {
     expect(kvDefines(LLAMA, { type: "q8_0", blockTokens: 16 })).toEqual({
@@ -115,7 +128,9 @@ describe("what the kernels say themselves", () => {
   it("agrees with the constants here", () => {
     expect(kernel("device/step.h")).toContain(`kSplitPositions = ${SPLIT_POSITIONS};`);
     expect(kernel("attention/kv-cache.h")).toContain("kPlaneAlignment = 256;");
-    expect(kernel("attention/rows.h")).toContain("(GROUP < 16 ? GROUP : 16)");
+    expect(kernel("attention/rows.h")).toContain("MOST_BLOCK_HEADS (WIDE_HEADS ? 8 : 16)");
+    expect(kernel("attention/rows.h")).toContain("WIDE_HEADS (KEY_WIDTH > 256 || VALUE_WIDTH > 256)");
+    expect(kernel("attention/combine.hip")).toContain("kBlockColumns = VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128;");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_WAVES 4");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_POSITIONS 64");
     expect(kernel("attention/tiled.hip")).toContain("kTileParts = 4 / kWaves;");
@@ -126,12 +141,16 @@ describe("what the kernels say themselves", () => {
 describe("what is refused", () => {
   it("rejects heads that are too wide, uneven groups and odd rotations", () => {
     expect(supportsAttention(ATTENTION)).toBe(true);
-    expect(supportsAttention({ ...ATTENTION, keyWidth: 576 })).toHaveProperty("reason", expect.stringContaining("576"));
+    expect(supportsAttention({ ...ATTENTION, keyWidth: 576 })).toBe(true);
+    expect(supportsAttention({ ...ATTENTION, keyWidth: 577 })).toHaveProperty("reason", expect.stringContaining("577"));
+    expect(supportsAttention({ ...ATTENTION, valuesInKeys: true })).toHaveProperty("reason");
     expect(supportsAttention({ ...ATTENTION, heads: 30 })).toHaveProperty("reason");
     const rope = { kind: "rope", input: 0, heads: 1, headWidth: 64, style: "halves", rope: 0, out: 1 } as const;
     expect(supportsRope({ ...rope, rotaryWidth: 64 })).toBe(true);
     expect(supportsRope({ ...rope, rotaryWidth: 63 })).toHaveProperty("reason");
     expect(supportsRope({ ...rope, rotaryWidth: 66 })).toHaveProperty("reason");
+    expect(supportsRope({ ...rope, rotaryWidth: 32, firstColumn: 32 })).toBe(true);
+    expect(supportsRope({ ...rope, rotaryWidth: 34, firstColumn: 32 })).toHaveProperty("reason");
   });
 
   it("rejects q8_0 over uneven heads, and caches whose rows 32 bits cannot count", () => {
@@ -154,7 +173,8 @@ describe("sizes of launches", () => {
   it("counts splits, blocks of heads and partial results", () => {
     expect([1, 128, 129, 4096].map(splitsOf)).toEqual([1, 1, 2, 32]);
     expect(splitRows(ATTENTION)).toBe(8);
-    expect(splitRows({ heads: 71, kvHeads: 1 })).toBe(5);
+    expect(splitRows({ ...ATTENTION, heads: 71, kvHeads: 1 })).toBe(5);
+    expect(splitRows({ ...ATTENTION, heads: 20, kvHeads: 1, keyWidth: 576, valueWidth: 512 })).toBe(3);
     expect(partialFloats(3, 2, ATTENTION)).toEqual({ values: 3 * 32 * 2 * 128, weights: 3 * 32 * 2 * 2 });
   });
 
@@ -192,6 +212,8 @@ describe("sizes of launches", () => {
     expect(splits(undefined, 9)).toBe(9);
     expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 2, 2, 3, 33]);
     expect(splits(4096, 3)).toBe(3);
+    expect(visibleSplits({ chunk: 8192 }, 1000)).toBe(65);
+    expect(visibleSplits({ window: 130, chunk: 8192 }, 1000)).toBe(3);
   });
 
   it("keeps stretches to twice the bits of f32", () => {

@@ -3,9 +3,10 @@
 // each plane rounded up.
 
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
-import type { KvShape } from "../../../graph/program.js";
+import { type KvLayerShape, kvLayers, type KvShape } from "../../../graph/program.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
-import { supportsUniformKvCache } from "../../host-memory.js";
+import { supportsHostKvCache } from "../../host-memory.js";
+import { roundUp } from "./device-memory.js";
 
 /** Positions per thread block of split attention: kSplitPositions of kernels/device/step.h. */
 export const SPLIT_POSITIONS = 128;
@@ -13,13 +14,20 @@ export const SPLIT_POSITIONS = 128;
 export const TILE_TOKENS = 64;
 
 const PLANE_ALIGNMENT_BYTES = 256;
+/** Room for rounding up the beginning of a layer and of each of its four planes. */
+const LAYER_PADDING_BYTES = 5 * PLANE_ALIGNMENT_BYTES;
 const CHUNK_BYTES = 16;
 const SCALE_COLUMNS = 32;
 const SCALE_BYTES = 2;
 /** Wider heads would not fit the registers of a block. */
-const WIDEST_HEAD = 256;
-/** Default number of query heads per block: kBlockHeads of kernels/attention/rows.h. */
+const WIDEST_HEAD = 576;
+/** Heads wider than this take the wide forms of kernels: WIDE_HEADS of kernels/attention/rows.h. */
+const WIDE_HEAD = 256;
+/** Default number of query heads per block, of narrow and wide heads: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
+const WIDE_BLOCK_HEADS = 8;
+/** Columns per block of attention/combine.hip, of wide heads. */
+const COMBINED_COLUMNS = 128;
 /** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
 /** Kernels count rows and cells in 32 bits. */
@@ -33,51 +41,70 @@ const TYPES: Readonly<Record<KvCacheType, { readonly define: number; readonly co
   q8_0: { define: 2, columnBytes: 1 },
 };
 
+/** A plane of a layer, from its first block on. */
+interface KvPlane {
+  readonly byteOffset: number;
+  /** From one block to the next. */
+  readonly blockBytes: number;
+}
+
 interface KvLayout {
-  readonly layerBytes: number;
+  /** Of each layer: keys, key scales, values and value scales, those that it has. */
+  readonly layers: readonly (readonly KvPlane[])[];
   readonly sizeBytes: number;
-  /** Offset of each plane in its layer. */
-  readonly planes: {
-    readonly keys: number;
-    readonly keyScales: number;
-    readonly values: number;
-    readonly valueScales: number;
-  };
 }
 
 /** Sizes and offsets of a KV cache on the device. */
-export function kvLayout({
-  type,
-  layers,
-  kvHeads,
-  keyWidth,
-  valueWidth,
-  blocks,
-  blockTokens,
-}: KvCacheOptions): KvLayout {
-  const rows = blocks * kvHeads * blockTokens;
-  const plane = (bytes: number): number => Math.ceil((rows * bytes) / PLANE_ALIGNMENT_BYTES) * PLANE_ALIGNMENT_BYTES;
-  const keyScales = plane(rowBytes(type, keyWidth));
-  const values = keyScales + plane(scaleBytes(type, keyWidth));
-  const valueScales = values + plane(rowBytes(type, valueWidth));
-  const layerBytes = valueScales + plane(scaleBytes(type, valueWidth));
-  return { layerBytes, sizeBytes: layerBytes * layers, planes: { keys: 0, keyScales, values, valueScales } };
+export function kvLayout(options: KvCacheOptions): KvLayout {
+  const { blocks } = options;
+  const shapes = kvLayers(options);
+  const layers = shapes.map((shape, layer) => {
+    let byteOffset = layerOffset(options, layer);
+    return planeBytes(options, shape).map((blockBytes) => {
+      const plane = { byteOffset, blockBytes };
+      byteOffset = roundUp(byteOffset + blocks * blockBytes, PLANE_ALIGNMENT_BYTES);
+      return plane;
+    });
+  });
+  return { layers, sizeBytes: layerOffset(options, shapes.length) };
 }
 
-/** The parts of a layer that belong to one block: their offsets for block 0, and the distance to the next block's. */
-export function kvPlanes(
-  options: KvCacheOptions,
-): readonly { readonly byteOffset: number; readonly blockBytes: number }[] {
-  const { type, keyWidth, valueWidth, kvHeads, blockTokens } = options;
-  const { keys, keyScales, values, valueScales } = kvLayout(options).planes;
+/** Bytes of one block in each plane of a layer. */
+function planeBytes(
+  { type, blockTokens }: Pick<KvCacheOptions, "type" | "blockTokens">,
+  { kvHeads, keyWidth, valueWidth }: KvLayerShape,
+): readonly number[] {
   return [
-    { byteOffset: keys, rowBytes: rowBytes(type, keyWidth) },
-    { byteOffset: keyScales, rowBytes: scaleBytes(type, keyWidth) },
-    { byteOffset: values, rowBytes: rowBytes(type, valueWidth) },
-    { byteOffset: valueScales, rowBytes: scaleBytes(type, valueWidth) },
-  ].flatMap((plane) =>
-    plane.rowBytes === 0 ? [] : [{ byteOffset: plane.byteOffset, blockBytes: kvHeads * blockTokens * plane.rowBytes }],
-  );
+    rowBytes(type, keyWidth),
+    scaleBytes(type, keyWidth),
+    rowBytes(type, valueWidth),
+    scaleBytes(type, valueWidth),
+  ].flatMap((bytes) => (bytes === 0 ? [] : [kvHeads * blockTokens * bytes]));
+}
+
+/** Where a layer begins, as kernels compute it from the number of blocks: kernels/attention/kv-cache.h. */
+export interface KvLayerPlace {
+  /** Of one block in all layers before it. */
+  readonly bytes: number;
+  /** Between the layers before it, so that planes can begin at aligned addresses. */
+  readonly paddingBytes: number;
+}
+
+export function kvLayerPlace(options: Omit<KvCacheOptions, "blocks">, layer: number): KvLayerPlace {
+  const planes = kvLayers(options).map((shape) => planeBytes(options, shape));
+  const isEven = planes.flat().every((bytes) => bytes % PLANE_ALIGNMENT_BYTES === 0);
+  return {
+    bytes: planes
+      .slice(0, layer)
+      .flat()
+      .reduce((total, bytes) => total + bytes, 0),
+    paddingBytes: isEven ? 0 : layer * LAYER_PADDING_BYTES,
+  };
+}
+
+function layerOffset(options: KvCacheOptions, layer: number): number {
+  const { bytes, paddingBytes } = kvLayerPlace(options, layer);
+  return roundUp(options.blocks * bytes, PLANE_ALIGNMENT_BYTES) + paddingBytes;
 }
 
 /** A head's columns in the cache, padded to chunks of 16 bytes and whole scales. */
@@ -96,7 +123,7 @@ function scaleBytes(type: KvCacheType, width: number): number {
 
 /** The defines of every kernel that accesses the cache. */
 export function kvDefines(
-  { keyWidth, valueWidth }: Pick<KvShape, "keyWidth" | "valueWidth">,
+  { keyWidth, valueWidth }: HeadWidths,
   { type, blockTokens }: { readonly type: KvCacheType; readonly blockTokens: number },
 ): Readonly<Record<"KV_TYPE" | "KEY_WIDTH" | "VALUE_WIDTH" | "BLOCK_TOKENS", number>> {
   return { KV_TYPE: TYPES[type].define, KEY_WIDTH: keyWidth, VALUE_WIDTH: valueWidth, BLOCK_TOKENS: blockTokens };
@@ -104,23 +131,21 @@ export function kvDefines(
 
 /** Whether the GPU kernels support a KV cache with these options, or why not. */
 export function supportsGpuKvCache(options: KvCacheOptions): Support {
-  const { type, keyWidth, valueWidth, kvHeads, blocks, blockTokens } = options;
-  const uniform = supportsUniformKvCache(options);
-  if (uniform !== true) return uniform;
-  if (type === "q8_0" && (keyWidth % SCALE_COLUMNS !== 0 || valueWidth % SCALE_COLUMNS !== 0)) {
-    return {
-      reason: `q8_0 needs head widths in multiples of ${SCALE_COLUMNS}, and these are ${keyWidth} and ${valueWidth}`,
-    };
-  }
-  const rows = blocks * blockTokens * kvHeads;
+  const even = supportsHostKvCache(options);
+  if (even !== true) return even;
+  const mostHeads = Math.max(0, ...kvLayers(options).map(({ kvHeads }) => kvHeads));
+  const rows = options.blocks * options.blockTokens * mostHeads;
   if (rows > MAX_ROWS)
     return { reason: `a KV cache on the GPU has at most ${MAX_ROWS} rows a layer, and this one would have ${rows}` };
   return true;
 }
 
 /** Whether the attention kernels support this operation, or why not. */
-export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: AttentionOperation): Support {
+export function supportsAttention(operation: AttentionOperation): Support {
+  const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
   const widest = Math.max(keyWidth, valueWidth);
+  if (valuesInKeys && keyWidth <= valueWidth)
+    return { reason: `attention on the GPU keeps values in wider keys only, not ${valueWidth} columns in ${keyWidth}` };
   if (widest > WIDEST_HEAD)
     return { reason: `attention on the GPU supports heads of up to ${WIDEST_HEAD} columns, and these have ${widest}` };
   if (heads % kvHeads !== 0)
@@ -131,14 +156,23 @@ export function supportsAttention({ heads, kvHeads, keyWidth, valueWidth }: Atte
 }
 
 /** Whether the RoPE kernel supports this operation, or why not. */
-export function supportsRope({ headWidth, rotaryWidth }: RopeOperation): Support {
-  if (rotaryWidth % 2 === 0 && rotaryWidth <= headWidth) return true;
+export function supportsRope({ headWidth, rotaryWidth, firstColumn = 0 }: RopeOperation): Support {
+  if (rotaryWidth % 2 === 0 && firstColumn + rotaryWidth <= headWidth) return true;
   return {
     reason: `RoPE rotates pairs of columns within a head: ${rotaryWidth} columns of ${headWidth} cannot be rotated`,
   };
 }
 
-type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
+export type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
+
+function isWide({ keyWidth, valueWidth }: HeadWidths): boolean {
+  return Math.max(keyWidth, valueWidth) > WIDE_HEAD;
+}
+
+/** Blocks of attention/combine.hip for each head: kColumnBlocks there. */
+export function combinedBlocks(valueWidth: number): number {
+  return valueWidth <= WIDE_HEAD ? 1 : Math.ceil(valueWidth / COMBINED_COLUMNS);
+}
 
 /** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
 interface TiledShape {
@@ -159,7 +193,7 @@ const TILED_SHAPES = [
  * attention/tiled.hip, which reads keys and values as f16; split attention then handles any number of tokens.
  */
 export function tiledShape(type: KvCacheType, widths: HeadWidths, sharedBytes: number): TiledShape | undefined {
-  if (type === "f32") return undefined;
+  if (type === "f32" || isWide(widths)) return undefined;
   const index = TILED_SHAPES.findIndex((shape) => tiledSharedBytes(widths, shape) <= sharedBytes);
   if (index === -1) return undefined;
   const { waves, positions } = TILED_SHAPES[index];
@@ -187,18 +221,21 @@ export function splitsOf(positions: number): number {
 }
 
 /**
- * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: a window may begin inside
- * a split.
+ * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: a window or a chunk may
+ * begin inside a split.
  */
-export function visibleSplits({ window }: Pick<AttentionOperation, "window">, splits: number): number {
-  if (window === undefined) return splits;
-  return Math.min(splits, Math.floor((window + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
+export function visibleSplits(
+  { window = Number.POSITIVE_INFINITY, chunk = Number.POSITIVE_INFINITY }: Pick<AttentionOperation, "window" | "chunk">,
+  splits: number,
+): number {
+  const positions = Math.min(window, chunk);
+  return Math.min(splits, Math.floor((positions + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
 }
 
 /** Blocks along the y axis of split attention's grid: each has one kv head and up to `blockHeads` query heads. */
 export function splitRows(
-  { heads, kvHeads }: Pick<AttentionOperation, "heads" | "kvHeads">,
-  blockHeads: number = BLOCK_HEADS,
+  { heads, kvHeads, keyWidth, valueWidth }: Pick<AttentionOperation, "heads" | "kvHeads" | "keyWidth" | "valueWidth">,
+  blockHeads: number = isWide({ keyWidth, valueWidth }) ? WIDE_BLOCK_HEADS : BLOCK_HEADS,
 ): number {
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
