@@ -1,6 +1,7 @@
 // The inner part of matmul/gemm.hip: a slab of the input through shared memory, the weights through registers, and
 // their matmul on the matrix units. Knows GemmArguments and the block's shape (kRows, kTokens …).
 #pragma once
+#include "matmul/tile-chunks.h"
 
 /** The matrix and the rows of it that this block works on. */
 struct Target {
@@ -27,49 +28,6 @@ DEVICE int tile_first_row(const Target& target, const Place& place, int half) {
 /** Whether that tile is of up, and not of gate. */
 DEVICE bool is_up(const Place& place, int half) {
   return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves);
-}
-
-/**
- * Where the stage has the 16 bytes `quarter` of a weight block's input: neighbours of a wave's read lie side by side,
- * and what eight neighbouring threads write is spread over all banks.
- */
-DEVICE int chunk_place(int depth, int quarter, int token, int share) {
-#if MATRIX_LAYOUT == 80
-  const int slot = (token ^ (quarter & 1)) * kShares + (share ^ (quarter & 2));
-#else
-  const int slot = (token / 16 * kShares + share) * 16 + token % 16;
-#endif
-  return ((depth * 4 + quarter) * kTokens * kShares + slot) * 16;
-}
-
-/**
- * The 16-byte chunks that a thread brings into a stage: the same columns of tokens `token`, `token` + kTokenStep …
- * Neighbouring threads bring neighbouring columns.
- */
-struct Carrier {
-  int weight_block, quarter, token;
-};
-
-constexpr int kTokenStep = kThreads / (4 * kSlabBlocks);
-static_assert(kThreads % (4 * kSlabBlocks) == 0, "a thread brings the same columns of all its tokens");
-
-/** Whether the thread has a chunk number i. */
-DEVICE bool carries(const Carrier& own, int i) {
-  return kTokens % kTokenStep == 0 || own.token + i * kTokenStep < kTokens;
-}
-
-DEVICE Carrier carrier() {
-  return {thread_index() / 4 % kSlabBlocks, thread_index() % 4, thread_index() / (4 * kSlabBlocks)};
-}
-
-/** Of the thread's chunk number i. */
-DEVICE int carried_place(const Carrier& own, int i) {
-  const int depth = own.weight_block / kShares, share = own.weight_block % kShares;
-#if MATRIX_LAYOUT == 80
-  return chunk_place(depth, own.quarter, own.token, share) + i * (kTokenStep * kShares * 16);
-#else
-  return chunk_place(depth, own.quarter, own.token + i * kTokenStep, share);
-#endif
 }
 
 /** Calls `use(i, source, wanted)` for each of the thread's chunks of a slab. */
@@ -101,25 +59,6 @@ DEVICE void hold_slab(const GemmArguments& a, const Place& place, int slab, Word
   each_chunk<Source>(a, place, slab, [&](int i, const u16* source, bool wanted) {
     held[i] = wanted ? load_shared(source) : Words4{0, 0, 0, 0};
   });
-}
-
-DEVICE void store_slab(const Words4 (&held)[kThreadChunks], u8* stage) {
-  const Carrier own = carrier();
-#pragma unroll
-  for (int i = 0; i < kThreadChunks; i++) {
-    if (carries(own, i)) *reinterpret_cast<Words4*>(stage + carried_place(own, i)) = held[i];
-  }
-}
-
-template <typename Source>
-DEVICE void fetch_weights(const u8* const (&rows)[kHalves][kLines], int weight_blocks, int weight_block,
-                          typename Source::Raw (&raw)[kHalves][kLines]) {
-#pragma unroll
-  for (int half = 0; half < kHalves; half++) {
-#pragma unroll
-    for (int line = 0; line < kLines; line++)
-      raw[half][line] = Source::fetch(rows[half][line], weight_blocks, min(weight_block, weight_blocks - 1));
-  }
 }
 
 /** `refill` brings the weights of the next slab, as soon as those of this one are not needed any more. */

@@ -3,6 +3,7 @@
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
+import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
 import { type HeadStoreGroup, matchHeadStore } from "./head-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
@@ -86,6 +87,8 @@ export type Group =
 export interface FusedProgram {
   readonly program: Program;
   readonly groups: readonly Group[];
+  /** Runs of groups that a backend may compute together. */
+  readonly experts: readonly ExpertNetwork[];
   /** Scratch memory of the values that pass from one group to another. */
   readonly memory: MemoryPlan;
 }
@@ -101,7 +104,19 @@ export function fuse(program: Program, { headNorms = false }: FusionOptions = {}
     groupRun(program.operations.slice(firstOperation, firstOperation + operationCount), program, uses, headNorms),
   );
   const kept = program.logits === undefined ? [program.hidden] : [program.hidden, program.logits];
-  return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), kept) };
+  const experts = findExpertNetworks(groups, program.values, uses);
+  return { program, groups, experts, memory: planMemory(program.values, groupAccesses(groups, experts), kept) };
+}
+
+/** What each group reads and writes; the last group of a network of experts reads what the network does. */
+function groupAccesses(groups: readonly Group[], experts: readonly ExpertNetwork[]): readonly MemoryAccess[] {
+  const accesses = groups.map(groupAccess);
+  for (const network of experts) {
+    const last = network.firstGroup + network.groupCount - 1;
+    const { inputs, outputs } = accesses[last];
+    accesses[last] = { inputs: [...inputs, ...networkInputs(network)], outputs };
+  }
+  return accesses;
 }
 
 /** The values of other groups that a group reads, and the values that it leaves to them. */
@@ -202,7 +217,7 @@ function matchMatmuls(
   if (norm !== undefined && (matmuls[0].input !== norm.out || !uses.isOnlyReadBy(norm.out, matmuls))) return undefined;
   const activation = operations[start + matmuls.length];
   const parts = operations.slice(0, start + matmuls.length);
-  return matchGated(norm, matmuls, activation, parts, uses) ?? { form: "matmuls", norm, matmuls, parts };
+  return matchGated(norm, matmuls, activation, parts, program, uses) ?? { form: "matmuls", norm, matmuls, parts };
 }
 
 /** The norm of whole rows, if the operation is one. */
@@ -217,6 +232,7 @@ function matchGated(
   matmuls: readonly MatmulOperation[],
   activation: Operation | undefined,
   parts: readonly Operation[],
+  { values }: Program,
   uses: ValueUses,
 ): GatedMatmulGroup | undefined {
   if (matmuls.length !== 2 || activation?.kind !== "glu") return undefined;
@@ -224,6 +240,8 @@ function matchGated(
   const up = matmuls.find(({ out }) => out === activation.up);
   if (gate === undefined || up === undefined || gate === up) return undefined;
   if (gate.softCap !== undefined || up.softCap !== undefined) return undefined;
+  // A gate of one column is that of a whole row.
+  if (values[gate.out].width !== values[up.out].width) return undefined;
   if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
 }

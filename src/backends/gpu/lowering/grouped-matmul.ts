@@ -4,10 +4,11 @@ import type { GroupedMatmulOperation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import { type LoweringContext, rowsOf } from "./context.js";
+import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
@@ -43,7 +44,13 @@ function quantizeSlots(
   return { launch, place };
 }
 
-function lowerGrouped(context: LoweringContext, operation: GroupedMatmulOperation): readonly LaunchSpec[] {
+function lowerGrouped(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  { groupIndex, matmuls: { size } }: OperationSite,
+): readonly LaunchSpec[] {
+  if (usesGroupedGemm(context, operation, size))
+    return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
   const { routing: routingId, weight, inputStride } = operation;
   const rows = routingId === undefined ? undefined : context.matrix(routingId);
   if (isPlain(context.options.weights[weight]))
@@ -62,6 +69,6 @@ function lowerGrouped(context: LoweringContext, operation: GroupedMatmulOperatio
 export const GROUPED_MATMUL_LOWERINGS = {
   "grouped-matmul": {
     supports: supportsGrouped,
-    lower: (context, operation) => lowerGrouped(context, operation),
+    lower: (context, operation, site) => lowerGrouped(context, operation, site),
   },
 } satisfies SomeOperationLowerings;

@@ -77,13 +77,7 @@ export function prepareInput(
   const launch = preparation(context, source, norm, input);
   if (input.form !== "quantized" || norm === undefined || !canNormThere(context, source))
     return { launches: [launch], input };
-  const normed = {
-    place: source.place,
-    stride: source.stride,
-    weight: context.weight(norm.weight),
-    weightType: context.typeOf(norm.weight),
-    epsilon: norm.epsilon,
-  };
+  const normed = normedRows(context, source, norm);
   return {
     launches: [
       { ...launch, grid: (size) => (rowsOf(size, source.rows) <= MAX_NORMED_ROWS ? NOTHING : launch.grid(size)) },
@@ -92,11 +86,23 @@ export function prepareInput(
   };
 }
 
+/** Rows that a kernel norms itself. */
+export function normedRows(
+  context: LoweringContext,
+  { place, stride }: ValuePlace,
+  { weight, epsilon }: WeightedRmsNorm,
+): NormedRows {
+  return { place, stride, weight: context.weight(weight), weightType: context.typeOf(weight), epsilon };
+}
+
 /** Not in deterministic mode: a row's bits would depend on how many others there are. */
-function canNormThere({ options }: LoweringContext, { place, stride, width }: ValuePlace): boolean {
-  const isAligned =
-    place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
-  return !options.deterministic && isAligned && canBeNormed(width);
+function canNormThere({ options }: LoweringContext, source: ValuePlace): boolean {
+  return !options.deterministic && isAligned(source) && canBeNormed(source.width);
+}
+
+/** Whether rows can be read 16 bytes at a time. */
+export function isAligned({ place, stride }: ValuePlace): boolean {
+  return place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
 }
 
 function preparation(

@@ -6,6 +6,7 @@ import type { Program } from "../../../graph/program.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
+import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
 import type { MatmulInput } from "./inputs.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
@@ -33,12 +34,21 @@ export function createContext(options: GpuLoweringOptions): LoweringContext {
 }
 
 export function lowerStep(context: LoweringContext, size: LoweringSize): readonly StepItem[] {
-  const { groups, program } = context.options.fused;
+  const { groups, experts, program } = context.options.fused;
   const matmuls = new MatmulLowering(context, size);
   const items: StepItem[] = [];
   /** What the group before has left for this one. */
   let handed: MatmulInput | undefined;
-  for (const [index, group] of groups.entries()) {
+  const networks = new Map(experts.map((network) => [network.firstGroup, network]));
+  for (let index = 0; index < groups.length; index++) {
+    const network = networks.get(index);
+    if (network !== undefined && isFusedNetwork(context, network, size)) {
+      items.push(...lowerNetwork(context, matmuls, network));
+      handed = undefined;
+      index += network.groupCount - 1;
+      continue;
+    }
+    const group = groups[index];
     const next = handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
     items.push(...lowerGroup(context, matmuls, index, handed, next));
     handed = next;

@@ -1,6 +1,7 @@
 // Groups of matmuls as launches: their inputs made once for each form that is wanted, matrices of one input together,
 // gate and up as one where they can be, and a result handed on in the form that its only reader wants.
 
+import type { SharedExpert } from "../../../graph/expert-network.js";
 import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup, WeightedRmsNorm } from "../../../graph/fusion.js";
 import type { MatmulOperation } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
@@ -8,7 +9,7 @@ import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
 import { formFor, type InputForm, inputPlace, prepareInput, type MatmulInput } from "./inputs.js";
 import { gatedBlasMatmuls, blasMatmul } from "./blas-matmuls.js";
-import { launchable, type Matmul, matmulOf } from "./matmul.js";
+import { launchable, type Matmul, matmulOf, type MatmulTarget } from "./matmul.js";
 import { matmulsOf } from "./regions.js";
 import { gluRows } from "./rows.js";
 import { gemvLaunch } from "./gemv.js";
@@ -43,7 +44,7 @@ export class MatmulLowering {
   }
 
   projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: MatmulInput | undefined): readonly StepItem[] {
-    const target = { out: this.#context.matrix(sum.out), residual };
+    const target = { out: this.#context.matrix(sum.out), residual: this.#context.matrix(residual) };
     return this.#matmuls(undefined, [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }], handed);
   }
 
@@ -75,6 +76,22 @@ export class MatmulLowering {
       return [...launches, gemmLaunch(context, input, [first, second], activation.activation)];
     }
     return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
+  }
+
+  /** A dense gated network from its norm to the sum with a residual, where values in between have no memory. */
+  gatedDown(
+    norm: WeightedRmsNorm,
+    { gate, up, activation, down }: SharedExpert,
+    target: MatmulTarget,
+  ): readonly StepItem[] {
+    const context = this.#context;
+    const form = formFor(this.#method(down));
+    const parts = [gate, up, activation];
+    const group: GatedMatmulGroup = { form: "gated-matmul", norm, gate, up, activation, parts };
+    const isHanded = this.gatedGives(group, form);
+    const handed = isHanded ? this.handedPlace(form, context.values[activation.out]) : undefined;
+    const matmul = { operation: down, matmul: matmulOf(context, down, target) };
+    return [...this.gated(group, undefined, handed), ...this.#matmuls(undefined, [matmul], handed)];
   }
 
   /** Gate and up one after the other, then the gated linear unit. */

@@ -1,6 +1,6 @@
 // One matmul of a launch, and the arguments that the GEMV and GEMM kernels have in common.
 
-import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
+import type { Activation, MatmulOperation } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
 import type { Defines } from "../kernels/kernel-source.js";
@@ -28,7 +28,7 @@ export interface Matmul {
 
 export interface MatmulTarget {
   readonly out: ValuePlace;
-  readonly residual?: ValueId;
+  readonly residual?: ValuePlace;
 }
 
 export function matmulOf(
@@ -48,7 +48,7 @@ export function matmulOf(
     outputs: elements / shape[0],
     rows: context.values[input].rows,
     out,
-    ...(residual === undefined ? {} : { residual: context.matrix(residual) }),
+    ...(residual === undefined ? {} : { residual }),
   };
 }
 

@@ -11,6 +11,8 @@ import type {
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import type { MemoryPlace } from "./launch.js";
 import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
@@ -57,6 +59,8 @@ export interface Regions {
   readonly tileArrivalBytes: number;
   /** Most splits × blocks of one GEMM. */
   readonly tileBlocks: number;
+  /** The slots of a step sorted by expert. */
+  readonly expertOrder: ExpertOrderRegion;
   /** Memory that only the BLAS library needs, allocated when it is first used. */
   readonly blas: BlasRegion;
   readonly sizeBytes: number;
@@ -99,6 +103,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
+    expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
   };
@@ -145,10 +150,25 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
   return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
 }
 
-/** Bytes of the quantized inputs of a grouped matmul. */
+/** Bytes of the inputs of a grouped matmul, quantized and as f16. */
 function slotInputBytes(options: GpuLoweringOptions, operation: Operation): readonly number[] {
-  if (operation.kind !== "grouped-matmul" || isPlain(options.weights[operation.weight])) return [];
-  return [groupedInput(options, operation, ORIGIN).place.sizeBytes];
+  if (operation.kind !== "grouped-matmul") return [];
+  const { width, rows } = options.fused.program.values[operation.input];
+  const halfBytes = halfPlace(ORIGIN, capacityOf(options, rows), width).sizeBytes;
+  if (isPlain(options.weights[operation.weight])) return [halfBytes];
+  return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes];
+}
+
+/** The grouped matmuls of a program that a router chooses matrices for. */
+function routedMatmuls({
+  fused,
+  weights,
+}: GpuLoweringOptions): readonly { readonly operation: RoutedMatmul; readonly weight: TensorDescriptor }[] {
+  return fused.program.operations.flatMap((operation) =>
+    operation.kind === "grouped-matmul" && operation.routing !== undefined
+      ? [{ operation: { ...operation, routing: operation.routing }, weight: weights[operation.weight] }]
+      : [],
+  );
 }
 
 /** Bytes of gate and up as values of their own, if one launch cannot compute both. */

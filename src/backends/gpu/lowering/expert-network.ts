@@ -1,0 +1,210 @@
+// A network of experts as few launches, for small batches and for deterministic mode: the router with its norm; gate, up and
+// activation of the chosen experts; and the last matmul with the sum over slots and the residual. The experts are chosen
+// inside of the last two. A shared expert has two launches of its own before them.
+
+import type { ExpertNetwork } from "../../../graph/expert-network.js";
+import type { MatmulOperation } from "../../../graph/operation.js";
+import { routingDefines } from "./attributes.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
+import { expertSumShape } from "./expert-sum-shape.js";
+import { canBeNormed, normedQuads } from "./fused-norm-shape.js";
+import { groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
+import { isAligned, type NormedRows, normedRows, prepareInput } from "./inputs.js";
+import type { LaunchSpec } from "./launch.js";
+import type { MatmulLowering } from "./matmul-groups.js";
+import { isPlain } from "./matmul-selection.js";
+import { groupedInput, type QuantizedPlace } from "./regions.js";
+import { normRows } from "./rows.js";
+import type { StepItem } from "./step-item.js";
+
+const ROUTER_THREADS = 128;
+/** More quads than this of a row would not stay in a thread's registers. */
+const MAX_ROUTER_QUADS = 8;
+/** Threads of rows/expert-choice.h that choose. */
+const CHOICE_THREADS = 128;
+
+/** Whether steps of this size compute the network as few launches. Deterministic mode always does, or never. */
+export function isFusedNetwork(context: LoweringContext, network: ExpertNetwork, size: LoweringSize): boolean {
+  const { options, values } = context;
+  const { gate, up, down, route, norm } = network;
+  const isSmall = options.deterministic || classOf(size, values[network.out].rows) === "small";
+  if (!isSmall || route.used > CHOICE_THREADS) return false;
+  if ([gate, up, down].some(({ weight }) => isPlain(options.weights[weight]))) return false;
+  const biases = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
+  if (new Set(biases).size > 1 || options.weights[gate.weight].shape[0] !== options.weights[up.weight].shape[0])
+    return false;
+  if (norm !== undefined) {
+    const input = context.matrix(norm.input);
+    if (!canBeNormed(input.width) || !isAligned(input)) return false;
+  }
+  return sumShape(context, network) !== undefined;
+}
+
+/** The launches of a network that is fused. */
+export function lowerNetwork(
+  context: LoweringContext,
+  matmuls: MatmulLowering,
+  network: ExpertNetwork,
+): readonly StepItem[] {
+  const { norm, normIsRead, shared, sum, out: result } = network;
+  const out = context.matrix(result);
+  const items: StepItem[] = [];
+  if (norm !== undefined && normIsRead) items.push(normRows(context, norm));
+  items.push(...lowerLogits(context, matmuls, network));
+  let residual = network.residual === undefined ? undefined : context.matrix(network.residual);
+  if (shared !== undefined && norm !== undefined) {
+    items.push(...matmuls.gatedDown(norm, shared, { out, ...(residual === undefined ? {} : { residual }) }));
+    residual = out;
+  }
+  return [...items, ...lowerExperts(context, network, residual, sum.out === result ? context.matrix(sum.out) : out)];
+}
+
+/** The router's logits, from a row that it norms itself. */
+function lowerLogits(
+  context: LoweringContext,
+  matmuls: MatmulLowering,
+  { norm, router }: ExpertNetwork,
+): readonly StepItem[] {
+  if (norm === undefined || router === undefined) return [];
+  const input = context.matrix(norm.input);
+  const held = Math.ceil(input.width / (4 * ROUTER_THREADS));
+  const readable = isPlain(context.options.weights[router.weight]) && router.scale === undefined;
+  if (!readable || held > MAX_ROUTER_QUADS) return matmuls.project({ norm, matmuls: [router] }, undefined);
+  return [routerLaunch(context, input, normedRows(context, input, norm), router)];
+}
+
+function routerLaunch(
+  context: LoweringContext,
+  input: ValuePlace,
+  normed: NormedRows,
+  { weight, bias, out: result }: MatmulOperation,
+): LaunchSpec {
+  const out = context.matrix(result);
+  return {
+    label: "router",
+    file: "matmul/router",
+    variants: [
+      {
+        kernel: "normed_router",
+        defines: {
+          TYPE0: context.typeOf(weight),
+          WEIGHT_TYPE: normed.weightType,
+          BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
+          THREADS: ROUTER_THREADS,
+          HELD: normedQuads(input.width, ROUTER_THREADS),
+        },
+      },
+    ],
+    arguments: {
+      input: normed.place,
+      norm_weight: normed.weight,
+      weights: context.weight(weight),
+      bias: context.weight(bias),
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      width: input.width,
+      input_stride: normed.stride,
+      out_stride: out.stride,
+      epsilon: normed.epsilon,
+    },
+    grid: (size) => [out.width, rowsOf(size, out.rows), 1],
+  };
+}
+
+/** Gate, up and activation as quantized rows, then the last matmul of all slots with their sum. */
+function lowerExperts(
+  context: LoweringContext,
+  network: ExpertNetwork,
+  residual: ValuePlace | undefined,
+  out: ValuePlace,
+): readonly LaunchSpec[] {
+  const { route, gate, up, activation, down, norm } = network;
+  const logits = context.matrix(route.input);
+  const quantized = groupedInput(context.options, down, context.regions.handedInput).place;
+  const { launches, input } = expertInput(context, network);
+  const gated = groupedGemvLaunch(context, {
+    label: norm === undefined ? "experts' gate and up" : "normed experts' gate and up",
+    matmuls: [gate, up],
+    gated: activation.activation,
+    input,
+    routing: { from: "logits", rows: logits, operation: route },
+    // Every result goes to the quantized rows.
+    out: { place: quantized.values, stride: 0, width: gate.outputs, rows: out.rows },
+    quantized,
+  });
+  return [...launches, gated, sumLaunch(context, network, { logits, quantized, residual, out })];
+}
+
+function expertInput(
+  context: LoweringContext,
+  { norm, gate }: ExpertNetwork,
+): { readonly launches: readonly LaunchSpec[]; readonly input: SlotRows } {
+  if (norm !== undefined) {
+    const place = groupedInput(context.options, gate, context.regions.input).place;
+    return {
+      launches: [],
+      input: { place, perSlot: false, normed: normedRows(context, context.matrix(norm.input), norm) },
+    };
+  }
+  const { launches, input } = prepareInput(context, context.matrix(gate.input), undefined, "quantized");
+  if (input.form !== "quantized") throw new TypeError("experts with quantized weights take quantized rows");
+  return { launches, input: { place: input, perSlot: false } };
+}
+
+interface SumPlaces {
+  readonly logits: ValuePlace;
+  readonly quantized: QuantizedPlace;
+  readonly residual: ValuePlace | undefined;
+  readonly out: ValuePlace;
+}
+
+function sumShape({ options }: LoweringContext, { down, route }: ExpertNetwork): ReturnType<typeof expertSumShape> {
+  const { waveSize, multiprocessors } = options.device;
+  const [width] = options.weights[down.weight].shape;
+  return expertSumShape({ rows: down.outputs, slots: route.used, width, waveSize, multiprocessors });
+}
+
+function sumLaunch(
+  context: LoweringContext,
+  network: ExpertNetwork,
+  { logits, quantized, residual, out }: SumPlaces,
+): LaunchSpec {
+  const { route, down } = network;
+  const shape = sumShape(context, network);
+  if (shape === undefined) throw new TypeError("the inputs of the experts do not fit shared memory");
+  return {
+    label: "sum of experts",
+    file: "matmul/expert-sum",
+    variants: [
+      {
+        kernel: "expert_sum",
+        defines: {
+          TYPE0: context.typeOf(down.weight),
+          BIAS_TYPE: down.bias === undefined ? 0 : context.typeOf(down.bias),
+          WEIGHED: down.weighted ? 1 : 0,
+          ...routingDefines(route, logits.width),
+          ...shape.defines,
+        },
+        sharedBytes: shape.sharedBytes,
+      },
+    ],
+    arguments: {
+      values: quantized.values,
+      scales: quantized.scales,
+      sums: quantized.sums,
+      row_count: context.rowCount(out.rows),
+      logits: logits.place,
+      logits_stride: logits.stride,
+      selection_bias: context.weight(route.bias),
+      weights: context.weight(down.weight),
+      bias: context.weight(down.bias),
+      factor: context.weight(down.scale),
+      residual: residual?.place ?? 0,
+      residual_stride: residual?.stride ?? 0,
+      out: out.place,
+      rows: down.outputs,
+      stride: out.stride,
+    },
+    grid: (size) => [shape.blocks, rowsOf(size, out.rows), 1],
+  };
+}

@@ -1,0 +1,191 @@
+// Launches of matmul/grouped-gemm.hip: f16 rows times the matrices of a stack on the matrix units, a tile of slots that
+// share a matrix at a time. Tiles come from the order of experts, or without a router from the heads' numbers.
+
+import type { Activation, GroupedMatmulOperation } from "../../../graph/operation.js";
+import { activationDefines } from "./attributes.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
+import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
+import { matrixCount, maxTiles, type RoutedMatmul } from "./expert-tiles.js";
+import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
+import { type MatmulInput, prepareInput } from "./inputs.js";
+import type { LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
+import { matmulMethod } from "./matmul-selection.js";
+import { FLOAT_BYTES } from "./regions.js";
+import { shifted } from "./scratch.js";
+
+type HalfInput = Extract<MatmulInput, { form: "half" }>;
+
+/** Rows of one block of the kernel; of gate and up half as many of each. */
+const BLOCK_ROWS = 128;
+/** Halves that one copy brings: slots have to begin at multiples of it. */
+const COPY_HALVES = 8;
+/** Weight blocks that the lanes of a wave hold of one line, where there are most, and the bytes of their input. */
+const MAX_SHARES = 4;
+const BLOCK_HALF_BYTES = 64;
+/** Stages of input: three where copies run by themselves, one elsewhere. */
+const STAGES = { cuda: 3, hip: 1 } as const;
+/** Slabs of weights in registers: two while there is room for them beside the sums. */
+const AHEAD: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
+/** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
+const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
+
+/** Gate and up, or one matmul. */
+export interface GroupedGemm {
+  readonly matmuls: readonly [GroupedMatmulOperation] | readonly [GroupedMatmulOperation, GroupedMatmulOperation];
+  /** Of gate and up. */
+  readonly gated?: Activation;
+  readonly out: ValuePlace;
+}
+
+/** Whether the grouped GEMM computes this operation for batches of this size; otherwise the grouped GEMV does. */
+export function usesGroupedGemm(
+  { options, values }: LoweringContext,
+  operation: GroupedMatmulOperation,
+  size: LoweringSize,
+): boolean {
+  const weight = options.weights[operation.weight];
+  const input = values[operation.input];
+  const method = matmulMethod(weight, classOf(size, input.rows), { deterministic: options.deterministic, blas: false });
+  return (
+    method === "gemm" &&
+    operation.inputStride % COPY_HALVES === 0 &&
+    input.width % COPY_HALVES === 0 &&
+    (operation.routing === undefined || matrixCount(operation, weight) <= MAX_ORDERED_EXPERTS)
+  );
+}
+
+/** Gate and up that one launch can compute: of one type and shape, from one input. */
+export function canBeGated(context: LoweringContext, gate: GroupedMatmulOperation, up: GroupedMatmulOperation): boolean {
+  const biases = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
+  const alike = (["input", "routing", "slots", "matrixRows", "inputStride", "outputs", "weighted"] as const).every(
+    (field) => gate[field] === up[field],
+  );
+  return alike && context.typeOf(gate.weight) === context.typeOf(up.weight) && new Set(biases).size <= 1;
+}
+
+/** Everything that a group of the program needs to compute one matmul, or gate and up, by grouped GEMM. */
+export function groupedGemm(
+  context: LoweringContext,
+  wanted: GroupedGemm,
+  groupIndex: number,
+  size: LoweringSize,
+): readonly LaunchSpec[] {
+  const [operation] = wanted.matmuls;
+  const { launches, input } = prepareInput(context, context.matrix(operation.input), undefined, "half");
+  if (input.form !== "half") throw new TypeError("a grouped GEMM takes f16 rows");
+  const order = isRouted(operation) && isFirstInOrder(context, operation, groupIndex, size);
+  return [
+    ...(order ? [expertOrderLaunch(context, operation)] : []),
+    ...launches,
+    groupedGemmLaunch(context, input, wanted),
+  ];
+}
+
+/** Whether no group before this one has sorted the slots of the same routing. */
+function isFirstInOrder(
+  context: LoweringContext,
+  { routing }: RoutedMatmul,
+  groupIndex: number,
+  size: LoweringSize,
+): boolean {
+  const { groups } = context.options.fused;
+  const reads = groups.findIndex(({ parts }) =>
+    parts.some(
+      (part) => part.kind === "grouped-matmul" && part.routing === routing && usesGroupedGemm(context, part, size),
+    ),
+  );
+  return reads === groupIndex;
+}
+
+function isRouted(operation: GroupedMatmulOperation): operation is RoutedMatmul {
+  return operation.routing !== undefined;
+}
+
+/** Index of the tile of a step without a router: the smallest that holds all tokens, or the largest. */
+function headTile(tokens: number): number {
+  const index = TILE_TOKEN_COUNTS.findIndex((count) => tokens <= count);
+  return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
+}
+
+export function groupedGemmLaunch(
+  context: LoweringContext,
+  input: HalfInput,
+  { matmuls, gated, out }: GroupedGemm,
+): LaunchSpec {
+  const [first, second = first] = matmuls;
+  const weight = context.options.weights[first.weight];
+  const { expertOrder } = context.regions;
+  const rowBlocks = Math.ceil(first.outputs / (gated === undefined ? BLOCK_ROWS : BLOCK_ROWS / 2));
+  const routed = isRouted(first) ? first : undefined;
+  const routing = routed === undefined ? undefined : context.matrix(routed.routing);
+  const tokensOf = (size: LaunchSize): number => rowsOf(size, out.rows);
+  const choose = (size: LaunchSize): number =>
+    routed === undefined ? headTile(tokensOf(size)) : tileIndex(context, routed, size);
+  const tokenBlocks = (size: LaunchSize): number => Math.ceil(tokensOf(size) / TILE_TOKEN_COUNTS[choose(size)]);
+  return {
+    label: gated === undefined ? "grouped gemm" : "gate and up, grouped gemm",
+    file: "matmul/grouped-gemm",
+    variants: TILE_TOKEN_COUNTS.map((tile) => variantOf(context, matmuls, gated, tile)),
+    choose,
+    arguments: {
+      halves: input.halves,
+      row_scales: input.rowScales,
+      row_count: context.rowCount(out.rows),
+      slots: routed === undefined ? 0 : expertOrder.slots,
+      tiles: routed === undefined ? 0 : expertOrder.tiles,
+      tile_count: routed === undefined ? 0 : expertOrder.tileCount,
+      slot_weights:
+        routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
+      weights_stride: routing?.stride ?? 0,
+      weights0: context.weight(first.weight),
+      weights1: context.weight(second.weight),
+      bias0: context.weight(first.bias),
+      bias1: context.weight(second.bias),
+      factor0: context.weight(first.scale),
+      factor1: context.weight(second.scale),
+      out: out.place,
+      rows: first.outputs,
+      matrix_rows: first.matrixRows,
+      first_row0: first.firstOutput,
+      first_row1: second.firstOutput,
+      width: weight.shape[0],
+      halves_stride: input.stride,
+      slot_columns: first.inputStride,
+      out_stride: out.stride,
+    },
+    sized: (size) => ({ token_blocks: tokenBlocks(size) }),
+    grid: (size) => {
+      const tiles =
+        routed === undefined
+          ? first.slots * tokenBlocks(size)
+          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), TILE_TOKEN_COUNTS[choose(size)]);
+      return [rowBlocks, tiles, 1];
+    },
+  };
+}
+
+function variantOf(
+  context: LoweringContext,
+  [first, second = first]: GroupedGemm["matmuls"],
+  gated: Activation | undefined,
+  tile: TileTokens,
+): LaunchVariant {
+  const { kind } = context.options;
+  const bias = first.bias ?? second.bias;
+  return {
+    kernel: "grouped_gemm",
+    defines: {
+      TYPE0: context.typeOf(first.weight),
+      TOKENS: tile,
+      USED: first.slots,
+      ROUTED: first.routing === undefined ? 0 : 1,
+      GATED: gated === undefined ? 0 : 1,
+      BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
+      STAGES: STAGES[kind],
+      AHEAD: AHEAD[tile],
+      ...(kind === "cuda" ? { RESIDENT_BLOCKS: RESIDENT_BLOCKS[tile] } : {}),
+      ...(gated === undefined ? {} : activationDefines(gated)),
+    },
+    sharedBytes: STAGES[kind] * tile * MAX_SHARES * BLOCK_HALF_BYTES,
+  };
+}
