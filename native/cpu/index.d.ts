@@ -19,11 +19,21 @@ export interface NativeRegion {
   dispose(): void;
 }
 
-export interface NativeKvOptions {
-  readonly layers: number;
+/** What one layer stores of a token. */
+export interface NativeKvLayer {
   readonly kvHeads: number;
   readonly keyWidth: number;
+  /** 0 if the values are columns of the keys. */
   readonly valueWidth: number;
+}
+
+/** `layers` layers of one shape, unless `byLayer` has the shape of each. */
+export interface NativeKvShape extends NativeKvLayer {
+  readonly layers: number;
+  readonly byLayer?: readonly NativeKvLayer[];
+}
+
+export interface NativeKvOptions extends NativeKvShape {
   readonly blocks: number;
   readonly blockTokens: number;
   readonly type: "f32" | "f16" | "q8_0";
@@ -72,7 +82,7 @@ export interface NativeRope {
 }
 
 /**
- * One instruction of a program. Operations of the graph but `matmul` are instructions as they are, with the fields that
+ * One instruction of a program. Operations of the graph but matmuls are instructions as they are, with the fields that
  * src/graph/operation.ts declares, optional ones absent or given; matmuls and fused groups have the shapes below. A file
  * of native/cpu/instructions/ reads each kind and checks every field of it.
  */
@@ -106,6 +116,40 @@ export interface NativeMatmulInstruction extends NativeInstruction {
   readonly residual: number;
 }
 
+/** A stack of matrices of a `grouped-matmul` instruction; ids of weights, -1 for none. */
+export interface NativeMatrixStack {
+  readonly weight: number;
+  /** One factor per matrix. */
+  readonly scale: number;
+  /** One row per matrix. */
+  readonly bias: number;
+  readonly matrixRows: number;
+  /** The first row of each matrix that is used. */
+  readonly firstOutput: number;
+}
+
+/** Multiplies each slot of a row with a matrix of a stack; ids of values, -1 for none. */
+export interface NativeGroupedMatmulInstruction extends NativeInstruction {
+  readonly kind: "grouped-matmul";
+  readonly input: number;
+  /** The result of `route-experts`; without it, slot s has matrix s. */
+  readonly routing: number;
+  readonly slots: number;
+  /** Columns from one slot's input to the next; 0: all slots have the same. */
+  readonly inputStride: number;
+  readonly outputs: number;
+  readonly weighted: boolean;
+  /** One; with an activation two, gate and up. */
+  readonly matmuls: readonly NativeMatrixStack[];
+  /** Of a gated linear unit, or "none". */
+  readonly activation: string;
+  /** Whether the results of a row's slots are added up. */
+  readonly summed: boolean;
+  /** Added to the sum; -1 for none. */
+  readonly residual: number;
+  readonly out: number;
+}
+
 /** Rope of queries and keys, which share everything but their heads, and the KV write, in one instruction. */
 export interface NativeRopeStoreInstruction extends NativeInstruction {
   readonly kind: "rope-store";
@@ -133,12 +177,7 @@ export interface NativeProgramSpec {
   readonly weights: readonly NativeWeight[];
   readonly ropes: readonly NativeRope[];
   readonly instructions: readonly NativeInstruction[];
-  readonly kv: {
-    readonly layers: number;
-    readonly kvHeads: number;
-    readonly keyWidth: number;
-    readonly valueWidth: number;
-  };
+  readonly kv: NativeKvShape;
   readonly vocabularySize: number;
   readonly hidden: number;
   /** -1 if the program computes no logits. */

@@ -24,8 +24,8 @@ type Routing = Omit<UnplacedOperation<"route-experts">, "kind" | "input" | "bias
 /** Of f32 arithmetic in another order. */
 const ROWS_TOLERANCE = 1e-11;
 const MATMUL_TOLERANCE = 1e-6;
-/** Of a network whose second matmul quantizes its own inputs. */
-const NETWORK_TOLERANCE = 1e-4;
+/** Of a network whose matmuls quantize their own inputs: about 1e-4 by itself, for steps of 1/127 of a block's largest value. */
+const NETWORK_TOLERANCE = 3e-4;
 /** One token, few of them, a panel with a rest, and enough that every expert has many. */
 const TOKEN_COUNTS = [1, 2, 5, 9, 33, 200];
 const ROUTED_TOKENS = 33;

@@ -12,6 +12,7 @@ namespace {
 
 /// Entries of any list of a program; the engine's own limits are narrower where they need to be.
 constexpr size_t kMaxEntries = size_t{1} << 20;
+constexpr size_t kMaxKvLayers = 65536;
 
 RowKind read_row_kind(const Reader& reader) {
   const std::string name = reader.string();
@@ -34,6 +35,7 @@ class ObjectFields final : public Fields {
   size_t count(const char* name) const override { return read_count(object_, name); }
   Id id(const char* name) const override { return read_id(object_, name); }
   float number(const char* name) const override { return read_float(object_, name); }
+  bool flag(const char* name) const override { return object_.field(name).boolean(); }
   std::string text(const char* name) const override { return object_.field(name).string(); }
   void each(const char* name, const std::function<void(const Fields&)>& visit) const override {
     for (const Reader& entry : object_.field(name).entries(kMaxEntries)) visit(ObjectFields(entry));
@@ -43,6 +45,22 @@ class ObjectFields final : public Fields {
  private:
   const Reader& object_;
 };
+
+KvLayerShape read_kv_layer(const Reader& shape) {
+  return {read_count(shape, "kvHeads"), read_count(shape, "keyWidth"), read_count(shape, "valueWidth")};
+}
+
+/// The shape of each layer: those of `byLayer`, or `layers` times the same.
+std::vector<KvLayerShape> read_kv_layers(const Reader& shape) {
+  const size_t count = shape.field("layers").count(kMaxKvLayers);
+  const Reader by_layer = shape.field("byLayer");
+  if (by_layer.is_undefined()) return std::vector<KvLayerShape>(count, read_kv_layer(shape));
+  std::vector<KvLayerShape> layers;
+  for (const Reader& layer : by_layer.entries(kMaxKvLayers)) layers.push_back(read_kv_layer(layer));
+  if (layers.size() != count)
+    refuse(by_layer.where(), std::to_string(count) + " layers", std::to_string(layers.size()));
+  return layers;
+}
 
 void read_lists(const Reader& spec, Program& program) {
   for (const Reader& slot : spec.field("slots").entries(kMaxEntries)) {
@@ -103,11 +121,7 @@ Program read_program(const Reader& spec) {
   program.threads = read_count(spec, "threads");
   program.deterministic = spec.field("deterministic").boolean();
   read_lists(spec, program);
-  const Reader kv = spec.field("kv");
-  program.layers = read_count(kv, "layers");
-  program.kv_heads = read_count(kv, "kvHeads");
-  program.key_width = read_count(kv, "keyWidth");
-  program.value_width = read_count(kv, "valueWidth");
+  program.kv_layers = read_kv_layers(spec.field("kv"));
   program.vocabulary_size = read_count(spec, "vocabularySize");
   program.hidden = read_id(spec, "hidden");
   program.logits = read_id(spec, "logits");
@@ -119,10 +133,7 @@ Program read_program(const Reader& spec) {
 
 KvOptions read_kv_options(const Reader& options) {
   KvOptions read;
-  read.layers = read_count(options, "layers");
-  read.kv_heads = read_count(options, "kvHeads");
-  read.key_width = read_count(options, "keyWidth");
-  read.value_width = read_count(options, "valueWidth");
+  read.layers = read_kv_layers(options);
   read.blocks = read_count(options, "blocks");
   read.block_tokens = read_count(options, "blockTokens");
   const Reader type = options.field("type");

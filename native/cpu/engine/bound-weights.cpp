@@ -46,7 +46,9 @@ BoundWeights::BoundWeights(const Program& program, const std::vector<WeightLocat
     }
     conversions_.push_back({id, nullptr});
     offsets[id] = converted_bytes;
-    converted_bytes = checked_add(converted_bytes, round_up(weight.width * sizeof(float), kAlignment), "vectors");
+    converted_bytes = checked_add(
+        converted_bytes, round_up(checked_multiply(weight.rows, weight.width * sizeof(float), "vectors"), kAlignment),
+        "vectors");
   }
   converted_ = SystemMemory(converted_bytes, "vectors");
   for (Conversion& conversion : conversions_) {
@@ -60,7 +62,7 @@ void BoundWeights::prepare(const RowKernels& rows) {
   const BusFaultGuard guard;
   for (const Conversion& conversion : conversions_) {
     const Matrix& weight = matrices_[conversion.weight];
-    rows.convert(weight.type, weight.data, weight.width, conversion.target);
+    rows.convert(weight.type, weight.data, weight.rows * weight.width, conversion.target);
   }
   conversions_.clear();
 }

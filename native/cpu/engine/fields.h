@@ -23,6 +23,7 @@ class Fields {
   /// The id of a value, weight or rope, or kNone.
   virtual Id id(const char* name) const = 0;
   virtual float number(const char* name) const = 0;
+  virtual bool flag(const char* name) const = 0;
   virtual std::string text(const char* name) const = 0;
   /// Calls `visit` for each entry of a list of objects.
   virtual void each(const char* name, const std::function<void(const Fields&)>& visit) const = 0;
@@ -33,6 +34,7 @@ class Fields {
   size_t count_or(const char* name, size_t absent) const { return has(name) ? count(name) : absent; }
   Id id_or_none(const char* name) const { return has(name) ? id(name) : kNone; }
   float number_or(const char* name, float absent) const { return has(name) ? number(name) : absent; }
+  bool flag_or(const char* name, bool absent) const { return has(name) ? flag(name) : absent; }
 };
 
 }  // namespace rocmforge

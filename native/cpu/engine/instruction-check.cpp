@@ -21,10 +21,12 @@ const Weight& InstructionCheck::matrix(const char* field, Id id) const {
   return program_.weight(id);
 }
 
-void InstructionCheck::vector(const char* field, Id id, size_t width) {
+void InstructionCheck::vector(const char* field, Id id, size_t width) { vectors(field, id, 1, width); }
+
+void InstructionCheck::vectors(const char* field, Id id, size_t rows, size_t width) {
   const Weight& found = matrix(field, id);
   if (!is_plain_float(found.type)) refuse(path(field), "plain floats", "type " + text(static_cast<size_t>(found.type)));
-  require_equal(path(field) + " rows", 1, found.rows);
+  require_equal(path(field) + " rows", rows, found.rows);
   require_equal(path(field) + " width", width, found.width);
   program_.is_vector[static_cast<size_t>(id)] = true;
 }
@@ -68,18 +70,21 @@ void InstructionCheck::require_heads(const char* field, const Value& found, size
   require_equal(path(field) + " width", heads * width, found.width);
 }
 
-void InstructionCheck::layer(size_t layer) {
-  if (layer >= program_.layers) refuse(path("layer"), "a layer below " + text(program_.layers), text(layer));
-  require_range("kv.kvHeads", program_.kv_heads, 1, kMaxHeads);
-  require_range("kv.keyWidth", program_.key_width, 1, kMaxTokens);
-  require_range("kv.valueWidth", program_.value_width, 1, kMaxTokens);
+const KvLayerShape& InstructionCheck::layer(size_t layer) {
+  const size_t layers = program_.kv_layers.size();
+  if (layer >= layers) refuse(path("layer"), "a layer below " + text(layers), text(layer));
+  const KvLayerShape& shape = program_.kv_layers[layer];
+  require_range("kv.kvHeads", shape.kv_heads, 1, kMaxHeads);
+  require_range("kv.keyWidth", shape.key_width, 1, kMaxTokens);
+  require_range("kv.valueWidth", shape.value_width, 0, kMaxTokens);
   program_.uses_kv = true;
+  return shape;
 }
 
-void InstructionCheck::stored(const char* field, Id id, size_t head_width) const {
+void InstructionCheck::stored(const char* field, Id id, size_t kv_heads, size_t head_width) const {
   const Value& found = value(field, id);
   require_rows(field, found, RowKind::tokens);
-  require_equal(path(field) + " width", program_.kv_heads * head_width, found.width);
+  require_equal(path(field) + " width", kv_heads * head_width, found.width);
 }
 
 }  // namespace rocmforge

@@ -26,6 +26,8 @@ class InstructionCheck {
   const Weight& matrix(const char* field, Id id) const;
   /// A weight of one row of plain floats, which is then read as f32.
   void vector(const char* field, Id id, size_t width);
+  /// The same for one that may have several rows, which follow one another.
+  void vectors(const char* field, Id id, size_t rows, size_t width);
 
   void require_rows(const char* field, const Value& found, RowKind expected) const;
   /// The same rows and width.
@@ -39,9 +41,9 @@ class InstructionCheck {
   void require_heads(const char* field, const Value& found, size_t heads, size_t width) const;
 
   /// A layer of the KV cache, whose shape is checked with it.
-  void layer(size_t layer);
+  const KvLayerShape& layer(size_t layer);
   /// Keys or values of all KV heads.
-  void stored(const char* field, Id id, size_t head_width) const;
+  void stored(const char* field, Id id, size_t kv_heads, size_t head_width) const;
 
  private:
   Program& program_;

@@ -14,6 +14,7 @@ namespace {
 
 /// Far above every model, far below where the sizes of one cell could overflow.
 constexpr size_t kMaxCount = size_t{1} << 31;
+constexpr size_t kMaxLayers = 65536;
 constexpr size_t kWidestHead = 65536;
 constexpr size_t kLongestBlock = 65536;
 
@@ -22,37 +23,47 @@ void require_count(const char* where, size_t found, size_t most) {
 }
 
 void check_options(const KvOptions& options) {
-  require_count("kvCache.layers", options.layers, kMaxCount);
-  require_count("kvCache.kvHeads", options.kv_heads, kMaxCount);
-  require_count("kvCache.keyWidth", options.key_width, kWidestHead);
-  require_count("kvCache.valueWidth", options.value_width, kWidestHead);
+  require_count("kvCache.layers", options.layers.size(), kMaxLayers);
   require_count("kvCache.blocks", options.blocks, kMaxCount - 1);
   require_count("kvCache.blockTokens", options.block_tokens, kLongestBlock);
-  if (options.type != KvType::q8_0) return;
-  if (options.key_width % kKvScaleBlock != 0) {
-    refuse("kvCache.keyWidth", "a multiple of 32 for q8_0", std::to_string(options.key_width));
-  }
-  if (options.value_width % kKvScaleBlock != 0) {
-    refuse("kvCache.valueWidth", "a multiple of 32 for q8_0", std::to_string(options.value_width));
+  for (const KvLayerShape& layer : options.layers) {
+    require_count("kvCache.kvHeads", layer.kv_heads, kMaxCount);
+    require_count("kvCache.keyWidth", layer.key_width, kWidestHead);
+    require_count("kvCache.valueWidth", layer.stored_value_width(), kWidestHead);
+    if (options.type != KvType::q8_0) continue;
+    if (layer.key_width % kKvScaleBlock != 0) {
+      refuse("kvCache.keyWidth", "a multiple of 32 for q8_0", std::to_string(layer.key_width));
+    }
+    if (layer.value_width % kKvScaleBlock != 0) {
+      refuse("kvCache.valueWidth", "a multiple of 32 for q8_0", std::to_string(layer.value_width));
+    }
   }
 }
 
-KvCell cell_of(const KvOptions& options) {
-  return kv_cell(options.type, options.key_width, options.value_width, options.block_tokens);
+KvCell cell_of(const KvOptions& options, const KvLayerShape& layer) {
+  return kv_cell(options.type, layer.key_width, layer.value_width, options.block_tokens);
 }
 
 }  // namespace
 
 size_t KvCache::size_bytes(const KvOptions& options) {
   check_options(options);
-  const size_t block = checked_multiply(cell_of(options).bytes, options.kv_heads, "KV cache");
-  return checked_multiply(checked_multiply(block, options.blocks, "KV cache"), options.layers, "KV cache");
+  size_t total = 0;
+  for (const KvLayerShape& layer : options.layers) {
+    const size_t block = checked_multiply(cell_of(options, layer).bytes, layer.kv_heads, "KV cache");
+    total = checked_add(total, checked_multiply(block, options.blocks, "KV cache"), "KV cache");
+  }
+  return total;
 }
 
 KvCache::KvCache(const KvOptions& options) : options_(options), memory_(size_bytes(options), "KV cache") {
-  cell_ = cell_of(options);
-  block_stride_ = cell_.bytes * options.kv_heads;
-  layer_stride_ = block_stride_ * options.blocks;
+  size_t offset = 0;
+  layers_.reserve(options.layers.size());
+  for (const KvLayerShape& layer : options.layers) {
+    const KvCell cell = cell_of(options, layer);
+    layers_.push_back({cell, offset, cell.bytes * layer.kv_heads});
+    offset += layers_.back().block_stride * options.blocks;
+  }
   written_in_.assign(options.blocks, 0);
 }
 
@@ -77,28 +88,28 @@ void KvCache::check_copies(const std::vector<int32_t>& pairs) {
 }
 
 void KvCache::copy_blocks(const std::vector<int32_t>& pairs) noexcept {
-  for (size_t layer = 0; layer < options_.layers; layer++) {
+  for (size_t layer = 0; layer < layers_.size(); layer++) {
     uint8_t* const blocks = cells(layer, 0);
+    const size_t stride = block_stride(layer);
     for (size_t index = 0; index + 1 < pairs.size(); index += 2) {
-      const uint8_t* const from = blocks + static_cast<size_t>(pairs[index]) * block_stride_;
-      std::memcpy(blocks + static_cast<size_t>(pairs[index + 1]) * block_stride_, from, block_stride_);
+      const uint8_t* const from = blocks + static_cast<size_t>(pairs[index]) * stride;
+      std::memcpy(blocks + static_cast<size_t>(pairs[index + 1]) * stride, from, stride);
     }
   }
 }
 
 void KvCache::check_copy_from(const KvCache& source, size_t blocks) const {
   const KvOptions& theirs = source.options_;
-  const bool alike = theirs.layers == options_.layers && theirs.kv_heads == options_.kv_heads &&
-                     theirs.key_width == options_.key_width && theirs.value_width == options_.value_width &&
-                     theirs.block_tokens == options_.block_tokens && theirs.type == options_.type;
+  const bool alike =
+      theirs.layers == options_.layers && theirs.block_tokens == options_.block_tokens && theirs.type == options_.type;
   if (!alike || &source == this) refuse("source", "another KV cache of the same shape", "one of another shape");
   const size_t most = std::min(theirs.blocks, options_.blocks);
   if (blocks > most) refuse("blocks", "at most " + std::to_string(most), std::to_string(blocks));
 }
 
 void KvCache::copy_from(const KvCache& source, size_t blocks) noexcept {
-  for (size_t layer = 0; layer < options_.layers; layer++) {
-    std::memcpy(cells(layer, 0), source.cells(layer, 0), blocks * block_stride_);
+  for (size_t layer = 0; layer < layers_.size(); layer++) {
+    std::memcpy(cells(layer, 0), source.cells(layer, 0), blocks * block_stride(layer));
   }
 }
 

@@ -1,5 +1,5 @@
 // Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are
-// written. A step and a copy hold a share of it, so giving a cache up while they run is safe.
+// written; layers may differ in shape. A step and a copy hold a share of it, so giving a cache up while they run is safe.
 
 #pragma once
 
@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "../kernels/kernel-table.h"
+#include "kv-shape.h"
 #include "memory.h"
 
 namespace rocmforge {
 
 struct KvOptions {
-  size_t layers = 0;
-  size_t kv_heads = 0;
-  size_t key_width = 0;
-  size_t value_width = 0;
+  std::vector<KvLayerShape> layers;
   size_t blocks = 0;
   size_t block_tokens = 0;
   KvType type = KvType::f16;
@@ -30,12 +28,13 @@ class KvCache {
   explicit KvCache(const KvOptions& options);
 
   const KvOptions& options() const { return options_; }
-  const KvCell& cell() const { return cell_; }
+  const KvCell& cell(size_t layer) const { return layers_[layer].cell; }
   size_t size_bytes() const { return memory_.size_bytes(); }
-  size_t block_stride() const { return block_stride_; }
+  /// Bytes from one block of a layer to the next.
+  size_t block_stride(size_t layer) const { return layers_[layer].block_stride; }
   /// The cell of `kv_head` in block 0 of `layer`.
   uint8_t* cells(size_t layer, size_t kv_head) const {
-    return memory_.data() + layer * layer_stride_ + kv_head * cell_.bytes;
+    return memory_.data() + layers_[layer].offset + kv_head * layers_[layer].cell.bytes;
   }
 
   /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and
@@ -54,10 +53,14 @@ class KvCache {
   uint32_t next_step_number();
 
  private:
+  struct Layer {
+    KvCell cell;
+    size_t offset;
+    size_t block_stride;
+  };
+
   KvOptions options_;
-  KvCell cell_;
-  size_t block_stride_ = 0;
-  size_t layer_stride_ = 0;
+  std::vector<Layer> layers_;
   SystemMemory memory_;
   std::vector<uint32_t> written_in_;
   uint32_t step_number_ = 0;

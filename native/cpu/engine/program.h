@@ -11,6 +11,7 @@
 
 #include "../kernels/kernel-table.h"
 #include "instruction.h"
+#include "kv-shape.h"
 
 namespace rocmforge {
 
@@ -65,10 +66,7 @@ struct Program {
   std::vector<Weight> weights;
   std::vector<Rope> ropes;
   std::vector<std::unique_ptr<Instruction>> instructions;
-  size_t layers = 0;
-  size_t kv_heads = 0;
-  size_t key_width = 0;
-  size_t value_width = 0;
+  std::vector<KvLayerShape> kv_layers;
   size_t vocabulary_size = 0;
   Id hidden = kNone;
   Id logits = kNone;

@@ -107,10 +107,12 @@ void check_cache(const Program& program, const KvCache* cache) {
   const auto same = [](const char* where, size_t expected, size_t found) {
     if (expected != found) refuse(where, text(expected), text(found));
   };
-  same("kvCache.layers", program.layers, options.layers);
-  same("kvCache.kvHeads", program.kv_heads, options.kv_heads);
-  same("kvCache.keyWidth", program.key_width, options.key_width);
-  same("kvCache.valueWidth", program.value_width, options.value_width);
+  same("kvCache.layers", program.kv_layers.size(), options.layers.size());
+  for (size_t layer = 0; layer < options.layers.size(); layer++) {
+    same("kvCache.kvHeads", program.kv_layers[layer].kv_heads, options.layers[layer].kv_heads);
+    same("kvCache.keyWidth", program.kv_layers[layer].key_width, options.layers[layer].key_width);
+    same("kvCache.valueWidth", program.kv_layers[layer].value_width, options.layers[layer].value_width);
+  }
 }
 
 void check_output(const Program& program, const OutputRequest& output, const std::string& where) {

@@ -13,7 +13,9 @@ inline Activation read_activation(const Fields& fields, const char* name) {
   const std::string found = fields.text(name);
   if (found == "silu") return Activation::silu;
   if (found == "gelu") return Activation::gelu;
-  refuse(fields.path(name), "silu or gelu", found);
+  if (found == "sigmoid") return Activation::sigmoid;
+  if (found == "swiglu-oai") return Activation::swiglu_oai;
+  refuse(fields.path(name), "silu, gelu, sigmoid or swiglu-oai", found);
 }
 
 }  // namespace rocmforge

@@ -1,8 +1,10 @@
-// attention: causal attention of each token over the cached positions of its own sequence, all of them or a sliding
-// window. Queries of one KV head and a few tokens attend together, span by span. A query's result is the merge of its
+// attention: causal attention of each token over the cached positions of its own sequence: all of them, a sliding window,
+// or its chunk. Queries of one KV head and a few tokens attend together, span by span. A query's result is the merge of its
 // spans in order, so it is the same whether one thread computes all spans or several share them.
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "../engine/fields.h"
 #include "../engine/instruction-check.h"
@@ -36,6 +38,8 @@ struct AttentionPlan final : InstructionPlan {
   bool split = false;
   /// Tasks whose partials are kept at once (split), or tiles that a thread takes together (not split).
   size_t together = 1;
+  /// Floats from one scaled query to the next.
+  size_t query_stride = 0;
   /// Offsets in a thread's part; the partials' in the shared part if split.
   size_t queries = 0;
   size_t kernel_scratch = 0;
@@ -53,6 +57,14 @@ struct Attention final : Instruction {
   float scale;
   /// A token sees this many positions, its own included; 0 for all.
   size_t window;
+  /// A token sees the positions from the last multiple of this on; 0 for all.
+  size_t chunk;
+  /// Scores are multiplied by 1 + temperature × ln(1 + ⌊(position + offset) ÷ length⌋); 0 for none.
+  float temperature;
+  float temperature_length;
+  float temperature_offset;
+  /// The values are the first columns of the keys.
+  bool values_in_keys;
   /// 0 for none.
   float soft_cap;
   /// One logit per head that joins the softmax without a value; kNone for none.
@@ -68,6 +80,11 @@ struct Attention final : Instruction {
         value_width(fields.count("valueWidth")),
         scale(fields.number("scale")),
         window(fields.count_or("window", 0)),
+        chunk(fields.count_or("chunk", 0)),
+        temperature(fields.number_or("temperature", 0)),
+        temperature_length(fields.number_or("temperatureLength", 1)),
+        temperature_offset(fields.number_or("temperatureOffset", 0)),
+        values_in_keys(fields.flag_or("valuesInKeys", false)),
         soft_cap(fields.number_or("softCap", 0)),
         sinks(fields.id_or_none("sinks")),
         out(fields.id("out")) {}
@@ -77,15 +94,33 @@ struct Attention final : Instruction {
   void run(const StepRun& run, Member& member, const InstructionPlan* plan) const override;
 
   /// The first position that a token at `position` sees.
-  size_t first_position(size_t position) const { return window == 0 || position < window ? 0 : position - window + 1; }
+  size_t first_position(size_t position) const {
+    const size_t in_window = window == 0 || position < window ? 0 : position - window + 1;
+    return chunk == 0 ? in_window : std::max(in_window, position - position % chunk);
+  }
+
+  /// The most positions that a token sees; 0 if there is no limit.
+  size_t reach() const { return window == 0 || chunk == 0 ? window + chunk : std::min(window, chunk); }
+
+  /// The factor of the scores of a token at `position`.
+  float scale_at(size_t position) const {
+    if (temperature == 0) return scale;
+    const double steps = std::floor((static_cast<double>(position) + temperature_offset) / temperature_length);
+    return static_cast<float>(scale * (1 + temperature * std::log1p(steps)));
+  }
 };
 
 void Attention::check(InstructionCheck& check) {
-  const Program& program = check.program();
-  check.layer(layer);
-  require_equal(check.path("kvHeads"), program.kv_heads, kv_heads);
-  require_equal(check.path("keyWidth"), program.key_width, key_width);
-  require_equal(check.path("valueWidth"), program.value_width, value_width);
+  const KvLayerShape& shape = check.layer(layer);
+  require_equal(check.path("kvHeads"), shape.kv_heads, kv_heads);
+  require_equal(check.path("keyWidth"), shape.key_width, key_width);
+  if (values_in_keys) {
+    require_equal(check.path("valuesInKeys with values of width"), 0, shape.value_width);
+    require_range(check.path("valueWidth"), value_width, 1, key_width);
+  } else {
+    require_range(check.path("valueWidth"), value_width, 1, kMaxTokens);
+    require_equal(check.path("valueWidth"), shape.value_width, value_width);
+  }
   const Value& queries = check.value("query", query);
   const Value& to = check.value("out", out);
   check.require_rows("query", queries, RowKind::tokens);
@@ -94,6 +129,13 @@ void Attention::check(InstructionCheck& check) {
   check.require_heads("out", to, heads, value_width);
   if (heads % kv_heads != 0) refuse(check.path("heads"), "a multiple of " + text(kv_heads), text(heads));
   check.require_finite("scale", scale);
+  check.require_finite("temperature", temperature);
+  check.require_finite("temperatureLength", temperature_length);
+  check.require_finite("temperatureOffset", temperature_offset);
+  if (!(temperature_length > 0))
+    refuse(check.path("temperatureLength"), "a positive number", std::to_string(temperature_length));
+  if (!(temperature_offset >= 0))
+    refuse(check.path("temperatureOffset"), "0 or more", std::to_string(temperature_offset));
   check.require_soft_cap("softCap", soft_cap);
   if (sinks != kNone) check.vector("sinks", sinks, heads);
   check.require_apart("out", out, query);
@@ -109,13 +151,13 @@ std::unique_ptr<InstructionPlan> Attention::plan(const Program& program, const S
   plan.tiles = size.tiles[plan.tile_kind];
   plan.tasks = plan.tiles * kv_heads * plan.head_chunks;
   plan.max_spans = std::max<size_t>(1, size.spans);
-  if (window != 0 && window <= program.context_tokens) {
-    const size_t positions = window + kTileSizes[plan.tile_kind] - 1;
+  if (reach() != 0 && reach() <= program.context_tokens) {
+    const size_t positions = reach() + kTileSizes[plan.tile_kind] - 1;
     plan.max_spans = std::min(plan.max_spans, (positions + kAttentionSpan - 2) / kAttentionSpan + 1);
   }
   plan.split = plan.max_spans > 1 && plan.tasks < kTasksPerThread * program.threads;
 
-  const size_t value_bytes = round_up(value_width, kKvPadding) * sizeof(float);
+  const size_t value_bytes = round_up(program.kv_layers[layer].stored_value_width(), kKvPadding) * sizeof(float);
   const size_t task_partials = checked_multiply(kAttentionRows, plan.max_spans, "attention");
   const size_t task_bytes = checked_multiply(task_partials, value_bytes + sizeof(AttentionPartial), "attention");
   const size_t fitting = (plan.split ? kMaxPartialBytes : kThreadPartialBytes) / task_bytes;
@@ -128,7 +170,8 @@ std::unique_ptr<InstructionPlan> Attention::plan(const Program& program, const S
   ScratchOffsets shared;
   ScratchOffsets& partials = plan.split ? shared : thread;
   const size_t tiles_at_once = plan.split ? 1 : plan.together;
-  plan.queries = thread.take(tiles_at_once * kAttentionRows * key_width * sizeof(float));
+  plan.query_stride = round_up(key_width, kKvPadding);
+  plan.queries = thread.take(tiles_at_once * kAttentionRows * plan.query_stride * sizeof(float));
   plan.kernel_scratch = thread.take(program.kernels->rows->attention_scratch_bytes());
   plan.partials = partials.take(plan.together * task_partials * sizeof(AttentionPartial));
   plan.partial_values = partials.take(plan.together * task_partials * value_bytes);
@@ -154,7 +197,7 @@ class AttentionRun {
     partials_ = reinterpret_cast<AttentionPartial*>(partials + plan.partials);
     partial_values_ = reinterpret_cast<float*>(partials + plan.partial_values);
     queries_ = reinterpret_cast<float*>(part_ + plan.queries);
-    value_stride_ = run.cache->cell().value_stride;
+    value_stride_ = run.cache->cell(attention.layer).value_stride;
   }
 
   void execute() {
@@ -207,8 +250,11 @@ class AttentionRun {
   void scale_queries(const Task& task, float* queries) const {
     const size_t width = attention_.key_width;
     for (size_t row = 0; row < task.rows(); row++) {
-      const float* query = query_.row(task.token(row)) + task.head(row) * width;
-      run_.row_kernels().scale(query, width, attention_.scale, queries + row * width);
+      const size_t token = task.token(row);
+      float* const scaled = queries + row * plan_.query_stride;
+      run_.row_kernels().scale(query_.row(token) + task.head(row) * width, width,
+                               attention_.scale_at(run_.position(token)), scaled);
+      std::memset(scaled + width, 0, (plan_.query_stride - width) * sizeof(float));
     }
   }
 
@@ -216,9 +262,9 @@ class AttentionRun {
   void attend(const Task& task, size_t span, const float* queries, size_t slot) const {
     const size_t first = span * kAttentionSpan;
     AttentionTask work;
-    work.cell = &run_.cache->cell();
+    work.cell = &run_.cache->cell(attention_.layer);
     work.cells = run_.cache->cells(attention_.layer, task.kv_head);
-    work.block_stride = run_.cache->block_stride();
+    work.block_stride = run_.cache->block_stride(attention_.layer);
     work.block_table = run_.block_table(task.tile->sequence);
     work.first = first;
     work.table_end = run_.position(task.token(task.rows() - 1)) + 1;
@@ -237,7 +283,7 @@ class AttentionRun {
       if (start >= work.end) break;
       AttentionPartial* const partial = partials_of(slot, row) + (span - task.first_span);
       partial->values = partial_values_ + static_cast<size_t>(partial - partials_) * value_stride_;
-      work.queries[work.rows] = queries + row * attention_.key_width;
+      work.queries[work.rows] = queries + row * plan_.query_stride;
       work.starts[work.rows] = std::max(start, first);
       work.limits[work.rows] = std::min(position + 1, work.end);
       work.partials[work.rows] = *partial;
@@ -276,7 +322,7 @@ class AttentionRun {
   }
 
   void attend_whole(size_t first, size_t count) const {
-    const size_t query_floats = kAttentionRows * attention_.key_width;
+    const size_t query_floats = kAttentionRows * plan_.query_stride;
     // Tiles follow one another in their sequence: the first has the first span, the last has the last.
     const size_t end_span = task(first + count - 1).end_span;
     for (size_t slot = 0; slot < count; slot++) scale_queries(task(first + slot), queries_ + slot * query_floats);

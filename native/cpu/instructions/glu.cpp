@@ -1,4 +1,4 @@
-// glu: gated linear unit, activation(gate) × up.
+// glu: gated linear unit, activation(gate) × up. A gate of one column applies to the whole row.
 
 #include "../engine/instruction-check.h"
 #include "../engine/step-run.h"
@@ -22,7 +22,9 @@ struct Glu final : Instruction {
 
   void check(InstructionCheck& check) override {
     const Value& to = check.value("out", out);
-    check.require_like("gate", to, check.value("gate", gate));
+    const Value& gates = check.value("gate", gate);
+    check.require_rows("gate", gates, to.rows);
+    if (gates.width != 1) check.require_like("gate", to, gates);
     check.require_like("up", to, check.value("up", up));
     check.require_apart("out", out, gate);
     check.require_apart("out", out, up);
@@ -33,7 +35,7 @@ struct Glu final : Instruction {
     const Rows ups = run.rows(up);
     const Rows to = run.rows(out);
     for_each_row(member, to.count, to.width, [&](size_t row) {
-      run.row_kernels().glu(activation, gates.row(row), ups.row(row), to.width, to.row(row));
+      run.row_kernels().glu(activation, gates.row(row), gates.width == 1, ups.row(row), to.width, to.row(row));
     });
   }
 };

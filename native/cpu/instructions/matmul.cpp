@@ -255,7 +255,7 @@ class MatmulRun {
         float* const gated = out.row(first_token + token) + first_row;
         apply_epilogue(gate, first_row, rows, gated, nullptr);
         apply_epilogue(up, first_row, rows, ups + token * rows, nullptr);
-        run_.row_kernels().glu(instruction_.activation, gated, ups + token * rows, rows, gated);
+        run_.row_kernels().glu(instruction_.activation, gated, false, ups + token * rows, rows, gated);
       }
     });
   }

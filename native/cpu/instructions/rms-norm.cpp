@@ -1,4 +1,4 @@
-// rms-norm: divides each group of columns by its root mean square, then multiplies it by a weight.
+// rms-norm: divides each group of columns by its root mean square, then multiplies it by a weight if there is one.
 
 #include "../engine/fields.h"
 #include "../engine/instruction-check.h"
@@ -17,7 +17,7 @@ struct RmsNorm final : Instruction {
 
   explicit RmsNorm(const Fields& fields)
       : input(fields.id("input")),
-        weight(fields.id("weight")),
+        weight(fields.id_or_none("weight")),
         group_width(fields.count("groupWidth")),
         epsilon(fields.number("epsilon")),
         out(fields.id("out")) {}
@@ -29,7 +29,7 @@ struct RmsNorm final : Instruction {
     if (from.width % group_width != 0)
       refuse(check.path("groupWidth"), "a divisor of " + text(from.width), text(group_width));
     require_range(check.path("groupWidth groups"), from.width / group_width, 1, kMaxHeads);
-    check.vector("weight", weight, group_width);
+    if (weight != kNone) check.vector("weight", weight, group_width);
     check.require_epsilon(epsilon);
     check.require_apart("out", out, input);
   }

@@ -29,26 +29,25 @@ struct RopeStore final : Instruction {
         value(fields.id("value")) {}
 
   void check(InstructionCheck& check) override {
-    const Program& program = check.program();
-    check.layer(layer);
+    const KvLayerShape& shape = check.layer(layer);
     rotation.check(check);
-    require_equal(check.path("headWidth"), program.key_width, rotation.head_width);
-    require_equal(check.path("keyHeads"), program.kv_heads, key_heads);
+    require_equal(check.path("headWidth"), shape.key_width, rotation.head_width);
+    require_equal(check.path("keyHeads"), shape.kv_heads, key_heads);
     const Value& queries = check.value("query", query);
     check.require_rows("query", queries, RowKind::tokens);
     check.require_like("queryOut", queries, check.value("queryOut", query_out));
     check.require_heads("query", queries, query_heads, rotation.head_width);
-    check.stored("key", key, program.key_width);
-    check.stored("value", value, program.value_width);
+    check.stored("key", key, shape.kv_heads, shape.key_width);
+    check.stored("value", value, shape.kv_heads, shape.value_width);
     check.require_apart("queryOut", query_out, query);
     check.require_apart("queryOut", query_out, key);
     check.require_apart("queryOut", query_out, value);
   }
 
   /// A thread's part holds a rotated key before it is stored.
-  std::unique_ptr<InstructionPlan> plan(const Program& program, const StepSize&) const override {
+  std::unique_ptr<InstructionPlan> plan(const Program&, const StepSize&) const override {
     auto plan = std::make_unique<InstructionPlan>();
-    plan->thread_bytes = program.key_width * sizeof(float);
+    plan->thread_bytes = rotation.head_width * sizeof(float);
     return plan;
   }
 
@@ -62,7 +61,8 @@ struct RopeStore final : Instruction {
     for_each_head(member, key_heads + query_heads, queries.count, width, [&](size_t head, size_t token) {
       if (head < key_heads) {
         rotation.rotate(run, token, keys.row(token) + head * width, rotated_key);
-        store_head(run, layer, head, token, rotated_key, values.row(token) + head * run.program.value_width);
+        store_head(run, layer, head, token, rotated_key,
+                   values.row(token) + head * run.program.kv_layers[layer].value_width);
       } else {
         const size_t column = (head - key_heads) * width;
         rotation.rotate(run, token, queries.row(token) + column, rotated_queries.row(token) + column);

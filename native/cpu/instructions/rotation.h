@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstring>
+
 #include "../engine/fields.h"
 #include "../engine/instruction-check.h"
 #include "../engine/step-run.h"
@@ -11,7 +13,9 @@ namespace rocmforge {
 struct Rotation {
   size_t head_width;
   size_t rotary_width;
-  /// Pairs are (2i, 2i + 1), not (i, i + rotary_width / 2).
+  /// The first column of each head that is rotated.
+  size_t first_column;
+  /// Pairs are (2i, 2i + 1), not (i, i + rotary_width / 2), counted from the first column.
   bool adjacent;
   Id rope;
   Id factors;
@@ -21,6 +25,7 @@ struct Rotation {
   explicit Rotation(const Fields& fields)
       : head_width(fields.count("headWidth")),
         rotary_width(fields.count("rotaryWidth")),
+        first_column(fields.count_or("firstColumn", 0)),
         adjacent(read_adjacent(fields)),
         rope(fields.id("rope")),
         factors(fields.id_or_none("factors")) {}
@@ -29,6 +34,7 @@ struct Rotation {
     Program& program = check.program();
     require_range(check.path("headWidth"), head_width, 1, kWidest);
     require_range(check.path("rotaryWidth"), rotary_width, 2, head_width);
+    require_range(check.path("firstColumn"), first_column, 0, head_width - rotary_width);
     if (rotary_width % 2 != 0) refuse(check.path("rotaryWidth"), "an even number", text(rotary_width));
     if (rope < 0 || static_cast<size_t>(rope) >= program.ropes.size())
       refuse(check.path("rope"), "a rope below " + text(program.ropes.size()), std::to_string(rope));
@@ -54,7 +60,9 @@ struct Rotation {
   void rotate(const StepRun& run, size_t token, const float* input, float* out) const {
     const size_t pairs = rotary_width / 2;
     const float* cosines = reinterpret_cast<const float*>(run.arena + run.layout.angles[angles]) + token * 2 * pairs;
-    run.row_kernels().rope(input, cosines, cosines + pairs, pairs, head_width, adjacent, out);
+    if (first_column != 0 && out != input) std::memcpy(out, input, first_column * sizeof(float));
+    run.row_kernels().rope(input + first_column, cosines, cosines + pairs, pairs, head_width - first_column, adjacent,
+                           out + first_column);
   }
 };
 

@@ -143,6 +143,80 @@ inline void score_rows(const ScoreTile& tile, size_t rows, size_t vectors) {
   }
 }
 
+/// Keys that are stored token by token, as the rows of values are.
+struct RowScoreTile {
+  const KvCell* cell;
+  /// Of the first token.
+  const uint8_t* keys;
+  /// q8_0 only.
+  const uint8_t* key_scales;
+  const uint8_t* prefetch_from;
+  const float* const* queries;
+  /// kScoreStride floats from row to row.
+  float* scores;
+};
+
+/// Lanes are columns: a score is the sum of the lanes, each a chain over its columns.
+template <KvType type, size_t rows, size_t tokens>
+__attribute__((noinline)) void row_score_tile(const RowScoreTile& tile) {
+  using Element = Elements<type>;
+  F sums[rows][tokens];
+#pragma GCC unroll 8
+  for (size_t row = 0; row < rows; row++) {
+#pragma GCC unroll 8
+    for (size_t token = 0; token < tokens; token++) sums[row][token] = zero();
+  }
+  const size_t row_bytes = tile.cell->value_stride * Element::bytes;
+  const size_t scale_blocks = tile.cell->value_width / kKvScaleBlock;
+  for (size_t column = 0; column < tile.cell->value_stride; column += kLanes) {
+    F key[tokens];
+#pragma GCC unroll 8
+    for (size_t token = 0; token < tokens; token++) {
+      const size_t offset = token * row_bytes + column * Element::bytes;
+      prefetch_lines<kLanes * Element::bytes>(tile.prefetch_from + offset);
+      key[token] = Element::load_lanes(tile.keys + offset);
+      if constexpr (type == KvType::q8_0) {
+        const size_t block = token * scale_blocks + column / kKvScaleBlock;
+        key[token] = mul(key[token], set(reinterpret_cast<const float*>(tile.key_scales)[block]));
+      }
+    }
+#pragma GCC unroll 8
+    for (size_t row = 0; row < rows; row++) {
+      const F query = load(tile.queries[row] + column);
+#pragma GCC unroll 8
+      for (size_t token = 0; token < tokens; token++) sums[row][token] = fma(query, key[token], sums[row][token]);
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t row = 0; row < rows; row++) {
+#pragma GCC unroll 8
+    for (size_t token = 0; token < tokens; token++) tile.scores[row * kScoreStride + token] = sum(sums[row][token]);
+  }
+}
+
+template <KvType type, size_t rows>
+inline void row_score_tokens(const RowScoreTile& tile, size_t tokens) {
+  if constexpr (rows <= kTileRows) {
+    if (tokens == kTokenVectors) return row_score_tile<type, rows, kTokenVectors>(tile);
+    return row_score_tile<type, rows, 1>(tile);
+  }
+}
+
+/// At most kTileRows rows, and 1 or kTokenVectors tokens.
+template <KvType type>
+inline void row_scores(const RowScoreTile& tile, size_t rows, size_t tokens) {
+  switch (rows) {
+    case 1: return row_score_tokens<type, 1>(tile, tokens);
+    case 2: return row_score_tokens<type, 2>(tile, tokens);
+    case 3: return row_score_tokens<type, 3>(tile, tokens);
+    case 4: return row_score_tokens<type, 4>(tile, tokens);
+    case 5: return row_score_tokens<type, 5>(tile, tokens);
+    case 6: return row_score_tokens<type, 6>(tile, tokens);
+    case 7: return row_score_tokens<type, 7>(tile, tokens);
+    default: return row_score_tokens<type, 8>(tile, tokens);
+  }
+}
+
 /// Values of some neighbouring columns, and the rows that take them.
 struct ValueTile {
   const KvCell* cell;

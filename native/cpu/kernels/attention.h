@@ -108,6 +108,34 @@ inline void score_cell(const AttentionTask& task, const CellPart& part, const ui
   }
 }
 
+/// The same if the keys are stored token by token.
+template <KvType type>
+inline void score_cell_rows(const AttentionTask& task, const CellPart& part, const uint8_t* prefetch_from,
+                            float* scores) {
+  const KvCell& cell = *task.cell;
+  for (size_t token = part.first_token; token < part.end_token;) {
+    const size_t tokens = part.end_token - token < kTokenVectors ? 1 : kTokenVectors;
+    const ptrdiff_t from = part.offset + static_cast<ptrdiff_t>(token);
+    size_t row = 0;
+    while (row < task.rows && static_cast<ptrdiff_t>(task.limits[row] - task.first) <= from) row++;
+    const size_t token_bytes = token * cell.value_stride * Elements<type>::bytes;
+    RowScoreTile tile;
+    tile.cell = task.cell;
+    tile.keys = part.cell + cell.values_offset + token_bytes;
+    tile.key_scales = part.cell + cell.value_scales_offset + token * (cell.value_width / kKvScaleBlock) * sizeof(float);
+    tile.prefetch_from = prefetch_from + token_bytes;
+    while (row < task.rows) {
+      const size_t rows = task.rows - row < kTileRows ? task.rows - row : kTileRows;
+      tile.queries = task.queries + row;
+      tile.scores = scores + row * kScoreStride + from;
+      row_scores<type>(tile, rows, tokens);
+      tile.prefetch_from = tile.keys;
+      row += rows;
+    }
+    token += tokens;
+  }
+}
+
 /// Values of one cell's tokens for all rows that see any of them. Starts and limits never fall from row to row, so the
 /// rows that see a token stand together.
 template <KvType type>
@@ -180,7 +208,11 @@ void attend_typed(AttentionTask& task, float* scores) {
   ReadingOrder reading(task, begin, end);
   for (size_t position = begin; position < end;) {
     const CellPart part = cell_part(task, position, end);
-    score_cell<type>(task, part, reading.prefetch_next(), scores);
+    if (task.cell->values_in_keys) {
+      score_cell_rows<type>(task, part, reading.prefetch_next(), scores);
+    } else {
+      score_cell<type>(task, part, reading.prefetch_next(), scores);
+    }
     position += part.end_token - part.first_token;
   }
   for (size_t row = 0; row < task.rows; row++) {

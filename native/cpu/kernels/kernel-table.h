@@ -12,8 +12,11 @@
 
 namespace rocmforge {
 
-/// Of a gated linear unit; `gelu` is the tanh approximation.
-enum class Activation : uint32_t { silu = 0, gelu = 1 };
+/// Of a gated linear unit; `gelu` is the tanh approximation, `swiglu_oai` clamps gate and up.
+enum class Activation : uint32_t { silu = 0, gelu = 1, sigmoid = 2, swiglu_oai = 3 };
+
+/// How a router turns logits into probabilities; `softmax_selected` takes the softmax over the chosen experts alone.
+enum class ExpertGating : uint32_t { softmax = 0, sigmoid = 1, softmax_selected = 2, sqrt_softplus = 3 };
 
 /// What a matmul does to its results: out = soft-cap(out × scale + bias) + residual.
 struct Epilogue {
@@ -38,9 +41,13 @@ constexpr size_t kKvScaleBlock = 32;
 ///   key scales   [key_width / 32][token_stride]           f32, q8_0 only
 ///   values       [block_tokens][value_stride]             elements
 ///   value scales [block_tokens][value_width / 32]         f32, q8_0 only
+/// If the values are columns of the keys (latent attention), a cell has no keys but these: its values are the whole keys,
+/// token by token, and both scores and values are computed from them.
 struct KvCell {
   KvType type;
+  bool values_in_keys;
   size_t key_width;
+  /// Columns of a row of values: key_width if the values are in the keys.
   size_t value_width;
   size_t block_tokens;
   size_t token_stride;
@@ -52,20 +59,23 @@ struct KvCell {
   size_t bytes;
 };
 
+/// A value width of 0: the values are columns of the keys.
 static inline KvCell kv_cell(KvType type, size_t key_width, size_t value_width, size_t block_tokens) {
   const size_t element = type == KvType::f32 ? 4 : type == KvType::f16 ? 2 : 1;
   const auto padded = [](size_t count, size_t multiple) { return (count + multiple - 1) / multiple * multiple; };
   KvCell cell = {};
   cell.type = type;
+  cell.values_in_keys = value_width == 0;
   cell.key_width = key_width;
-  cell.value_width = value_width;
+  cell.value_width = cell.values_in_keys ? key_width : value_width;
   cell.block_tokens = block_tokens;
   cell.token_stride = padded(block_tokens, kKvPadding);
-  cell.value_stride = padded(value_width, kKvPadding);
+  cell.value_stride = padded(cell.value_width, kKvPadding);
   const bool scaled = type == KvType::q8_0;
-  const size_t key_scales = scaled ? key_width / kKvScaleBlock * cell.token_stride * 4 : 0;
-  const size_t value_scales = scaled ? block_tokens * (value_width / kKvScaleBlock) * 4 : 0;
-  cell.key_scales_offset = padded(key_width * cell.token_stride * element, 64);
+  const size_t key_columns = cell.values_in_keys ? 0 : key_width;
+  const size_t key_scales = scaled ? key_columns / kKvScaleBlock * cell.token_stride * 4 : 0;
+  const size_t value_scales = scaled ? block_tokens * (cell.value_width / kKvScaleBlock) * 4 : 0;
+  cell.key_scales_offset = padded(key_columns * cell.token_stride * element, 64);
   cell.values_offset = padded(cell.key_scales_offset + key_scales, 64);
   cell.value_scales_offset = padded(cell.values_offset + block_tokens * cell.value_stride * element, 64);
   cell.bytes = padded(cell.value_scales_offset + value_scales, 64);
@@ -103,7 +113,7 @@ struct AttentionTask {
   size_t rows;
   /// Every score x becomes soft_cap × tanh(x / soft_cap); 0 for none.
   float soft_cap = 0;
-  /// key_width floats each, already multiplied by the scale of the scores.
+  /// key_width floats each, already multiplied by the scale of the scores, and zeros up to a multiple of kKvPadding.
   const float* queries[kAttentionRows];
   /// Row i sees positions [starts[i], limits[i]): 1 or more, all of them in this span. Neither falls from row to row.
   size_t starts[kAttentionRows];
@@ -117,6 +127,7 @@ struct KvStore {
   uint8_t* target;
   size_t token;
   const float* key;
+  /// Not read if the values are in the keys.
   const float* value;
 };
 

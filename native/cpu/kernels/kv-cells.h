@@ -49,9 +49,12 @@ inline float quantize_q8(const float* input, int8_t* levels) {
   return widened[0];
 }
 
+/// Columns of keys that a cell stores apart from its values.
+inline size_t key_columns(const KvCell& cell) { return cell.values_in_keys ? 0 : cell.key_width; }
+
 inline void store_f32_cell(const KvStore& store_one, uint8_t* keys, uint8_t* values) {
   const KvCell& cell = *store_one.cell;
-  for (size_t column = 0; column < cell.key_width; column++) {
+  for (size_t column = 0; column < key_columns(cell); column++) {
     memcpy(keys + (column * cell.token_stride + store_one.token) * sizeof(float), store_one.key + column,
            sizeof(float));
   }
@@ -62,7 +65,7 @@ inline void store_f32_cell(const KvStore& store_one, uint8_t* keys, uint8_t* val
 
 inline void store_f16_cell(const KvStore& store_one, uint8_t* keys, uint8_t* values) {
   const KvCell& cell = *store_one.cell;
-  for (size_t column = 0; column < cell.key_width; column += kLanes) {
+  for (size_t column = 0; column < key_columns(cell); column += kLanes) {
     const size_t count = cell.key_width - column < kLanes ? cell.key_width - column : kLanes;
     uint16_t halves[kLanes];
     store_f16(halves, load_part(store_one.key + column, count));
@@ -82,7 +85,7 @@ inline void store_q8_cell(const KvStore& store_one, uint8_t* keys, uint8_t* valu
   const KvCell& cell = *store_one.cell;
   uint8_t* key_scales = store_one.target + cell.key_scales_offset;
   uint8_t* value_scales = store_one.target + cell.value_scales_offset;
-  for (size_t block = 0; block < cell.key_width / kKvScaleBlock; block++) {
+  for (size_t block = 0; block < key_columns(cell) / kKvScaleBlock; block++) {
     int8_t levels[kKvScaleBlock];
     const float scale = quantize_q8(store_one.key + block * kKvScaleBlock, levels);
     for (size_t k = 0; k < kKvScaleBlock; k++) {
@@ -100,7 +103,9 @@ inline void store_q8_cell(const KvStore& store_one, uint8_t* keys, uint8_t* valu
   }
 }
 
-void store_kv(const KvStore& store_one) {
+void store_kv(const KvStore& given) {
+  KvStore store_one = given;
+  if (store_one.cell->values_in_keys) store_one.value = store_one.key;
   uint8_t* keys = store_one.target;
   uint8_t* values = store_one.target + store_one.cell->values_offset;
   switch (store_one.cell->type) {

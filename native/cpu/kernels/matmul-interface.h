@@ -37,6 +37,8 @@ struct Matrix {
 
 /// The most weight rows of one `gemm` call.
 constexpr size_t kGemmRows = 64;
+/// The most tokens of a panel, whatever the instruction set.
+constexpr size_t kMaxPanelTokens = 16;
 /// The most tokens that `gemv` takes through a weight in one pass; it makes as many passes as it needs.
 constexpr size_t kGemvTokens = 8;
 
@@ -53,6 +55,8 @@ struct MatmulKernels {
   /// that holds NaN or infinity gets the scale NaN.
   void (*quantize)(const float* input, size_t stride, size_t first_group, size_t groups,
                    const Activations& activations);
+  /// The same for the first group alone, from `activations.tokens` rows that lie anywhere.
+  void (*quantize_rows)(const float* const* rows, const Activations& activations);
 
   /// out[t * out_stride + r] = dot(weight row first_row + r, token first_token + t), for r < row_count, t < tokens.
   /// What a token gets does not depend on `tokens`, `row_count` or any other token, to the bit. Rows formats only.

@@ -72,7 +72,7 @@ void decode_row(TensorType type, const uint8_t* row, size_t width, float* out) {
   with_kernels(type, [&](auto kernels) { kernels.decode(row, width, out); });
 }
 
-constexpr MatmulKernels kMatmulKernels = {kPanelTokens, kMaxGemvTokens, group_bytes,        quantize,
+constexpr MatmulKernels kMatmulKernels = {kPanelTokens, kMaxGemvTokens, group_bytes,        quantize,  quantize_rows,
                                           gemv,         gemm,           gemm_scratch_bytes, decode_row};
 
 }  // namespace

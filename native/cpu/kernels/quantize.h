@@ -10,6 +10,8 @@
 namespace rocmforge {
 namespace {
 
+static_assert(kPanelTokens <= kMaxPanelTokens, "the engine has room for a panel");
+
 struct QuantizedBlock {
   int8_t levels[kUnit];
   float scale;
@@ -83,7 +85,7 @@ inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
   }
 }
 
-inline void quantize_q8_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
+inline void quantize_q8_panel(const float* const* rows, size_t width, size_t tokens, uint8_t* group) {
   PanelChunk<kPanelTokens>* chunks = reinterpret_cast<PanelChunk<kPanelTokens>*>(group);
   if (tokens < kPanelTokens) memset(group, 0, chunks_of(width) * sizeof *chunks);
   QuantizedBlock block;
@@ -91,7 +93,7 @@ inline void quantize_q8_panel(const float* input, size_t stride, size_t width, s
     for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
       PanelChunk<kPanelTokens>& chunk = chunks[unit / kChunkUnits];
       const size_t index = unit % kChunkUnits;
-      quantize_columns(input + token * stride, width, unit * kUnit, block);
+      quantize_columns(rows[token], width, unit * kUnit, block);
       for (size_t quad = 0; quad < kUnit / 4; quad++) {
         memcpy(chunk.values[index * 8 + quad][token], block.levels + quad * 4, 4);
       }
@@ -113,12 +115,11 @@ inline void copy_f32_row(const float* row, size_t width, uint8_t* group) {
   memset(group + width * sizeof(float), 0, (padded_width(width) - width) * sizeof(float));
 }
 
-inline void copy_f32_panel(const float* input, size_t stride, size_t width, size_t tokens, uint8_t* group) {
+inline void copy_f32_panel(const float* const* rows, size_t width, size_t tokens, uint8_t* group) {
   float* columns = reinterpret_cast<float*>(group);
   if (tokens < kPanelTokens) memset(group, 0, width * kPanelTokens * sizeof(float));
   for (size_t column = 0; column < width; column++) {
-    for (size_t token = 0; token < tokens; token++)
-      columns[column * kPanelTokens + token] = input[token * stride + column];
+    for (size_t token = 0; token < tokens; token++) columns[column * kPanelTokens + token] = rows[token][column];
   }
 }
 
@@ -132,23 +133,34 @@ size_t group_bytes(ActivationFormat format, size_t width) {
   return 0;
 }
 
+/// One group from the rows of its tokens.
+inline void quantize_group(const float* const* rows, size_t tokens, ActivationFormat format, size_t width,
+                           uint8_t* group) {
+  switch (format) {
+    case ActivationFormat::q8_rows: return quantize_q8_row(rows[0], width, group);
+    case ActivationFormat::q8_panels: return quantize_q8_panel(rows, width, tokens, group);
+    case ActivationFormat::f32_rows: return copy_f32_row(rows[0], width, group);
+    case ActivationFormat::f32_panels: return copy_f32_panel(rows, width, tokens, group);
+  }
+}
+
 void quantize(const float* input, size_t stride, size_t first_group, size_t groups, const Activations& activations) {
   const bool panels =
       activations.format == ActivationFormat::q8_panels || activations.format == ActivationFormat::f32_panels;
   const size_t group_tokens = panels ? kPanelTokens : 1;
   for (size_t group = first_group; group < first_group + groups; group++) {
-    uint8_t* target = activations.data + group * activations.group_bytes;
     const size_t first = group * group_tokens;
     const size_t rest = activations.tokens > first ? activations.tokens - first : 0;
     const size_t tokens = rest < group_tokens ? rest : group_tokens;
-    const float* rows = input + first * stride;
-    switch (activations.format) {
-      case ActivationFormat::q8_rows: quantize_q8_row(rows, activations.width, target); break;
-      case ActivationFormat::q8_panels: quantize_q8_panel(rows, stride, activations.width, tokens, target); break;
-      case ActivationFormat::f32_rows: copy_f32_row(rows, activations.width, target); break;
-      case ActivationFormat::f32_panels: copy_f32_panel(rows, stride, activations.width, tokens, target); break;
-    }
+    const float* rows[kPanelTokens] = {input + first * stride};
+    for (size_t token = 1; token < tokens; token++) rows[token] = input + (first + token) * stride;
+    quantize_group(rows, tokens, activations.format, activations.width,
+                   activations.data + group * activations.group_bytes);
   }
+}
+
+void quantize_rows(const float* const* rows, const Activations& activations) {
+  quantize_group(rows, activations.tokens, activations.format, activations.width, activations.data);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 // row-table.h sets it to the function of that name, which row-kernels.h or a file beside it defines for all
 // instruction sets. No #pragma once: it is included for each use, with its own ROW_KERNEL.
 
-/// One group: out = input / sqrt(mean of squares + epsilon) × weight.
+/// One group: out = input / sqrt(mean of squares + epsilon) × weight, which is null for none.
 ROW_KERNEL(void, rms_norm, (const float* input, const float* weight, size_t width, float epsilon, float* out))
+/// out = (input - mean) / sqrt(variance + epsilon) × weight + bias, which is null for none.
+ROW_KERNEL(void, layer_norm,
+           (const float* input, const float* weight, const float* bias, size_t width, float epsilon, float* out))
 /// To 8 bits in blocks of 32 and back; the last block may be shorter.
 ROW_KERNEL(void, quantize_activations, (const float* input, size_t width, float* out))
 /// One head. Pair i is (2i, 2i + 1) when `adjacent`, else (i, i + pairs); columns past 2 × pairs are copied.
@@ -11,12 +14,17 @@ ROW_KERNEL(void, quantize_activations, (const float* input, size_t width, float*
 ROW_KERNEL(void, rope,
            (const float* input, const float* cosines, const float* sines, size_t pairs, size_t width, bool adjacent,
             float* out))
-/// out = activation(gate) × up; out may be gate.
-ROW_KERNEL(void, glu, (Activation activation, const float* gate, const float* up, size_t width, float* out))
+/// out = activation(gate) × up; out may be gate. If `one_gate`, the first gate is that of all columns.
+ROW_KERNEL(void, glu,
+           (Activation activation, const float* gate, bool one_gate, const float* up, size_t width, float* out))
 ROW_KERNEL(void, add, (const float* left, const float* right, size_t width, float* out))
 ROW_KERNEL(void, epilogue, (float* out, size_t width, const Epilogue& epilogue))
 /// out may be input.
 ROW_KERNEL(void, scale, (const float* input, size_t width, float factor, float* out))
+/// out = the sum of `count` runs of `width` columns, one after the other.
+ROW_KERNEL(void, sum_runs, (const float* input, size_t count, size_t width, float* out))
+/// Probabilities of experts from their logits; `softmax_selected` leaves the logits as they are.
+ROW_KERNEL(void, expert_probabilities, (ExpertGating gating, const float* logits, size_t count, float* out))
 /// `count` plain floats of `type` as f32.
 ROW_KERNEL(void, convert, (TensorType type, const uint8_t* input, size_t count, float* out))
 

@@ -38,14 +38,33 @@ inline double sum_of_squares(const float* input, size_t width) {
 void rms_norm(const float* input, const float* weight, size_t width, float epsilon, float* out) {
   const double mean = sum_of_squares(input, width) / static_cast<double>(width);
   const F inverse = set(static_cast<float>(1 / ::sqrt(mean + static_cast<double>(epsilon))));
+  const bool weighted = weight != nullptr;
   size_t column = 0;
   for (; column + kLanes <= width; column += kLanes) {
-    store(out + column, mul(mul(load(input + column), inverse), load(weight + column)));
+    const F normed = mul(load(input + column), inverse);
+    store(out + column, weighted ? mul(normed, load(weight + column)) : normed);
   }
   const size_t rest = width - column;
-  if (rest != 0) {
-    store_part(out + column, mul(mul(load_part(input + column, rest), inverse), load_part(weight + column, rest)),
-               rest);
+  if (rest == 0) return;
+  const F normed = mul(load_part(input + column, rest), inverse);
+  store_part(out + column, weighted ? mul(normed, load_part(weight + column, rest)) : normed, rest);
+}
+
+/// Mean and variance in double precision, as sums of squares are.
+void layer_norm(const float* input, const float* weight, const float* bias, size_t width, float epsilon, float* out) {
+  double total = 0;
+  for (size_t column = 0; column < width; column++) total += static_cast<double>(input[column]);
+  const double mean = total / static_cast<double>(width);
+  double squares = 0;
+  for (size_t column = 0; column < width; column++) {
+    const double distance = static_cast<double>(input[column]) - mean;
+    squares += distance * distance;
+  }
+  const double inverse = 1 / ::sqrt(squares / static_cast<double>(width) + static_cast<double>(epsilon));
+  for (size_t column = 0; column < width; column++) {
+    const double normed = (static_cast<double>(input[column]) - mean) * inverse;
+    const double added = bias == nullptr ? 0 : static_cast<double>(bias[column]);
+    out[column] = static_cast<float>(normed * static_cast<double>(weight[column]) + added);
   }
 }
 
@@ -129,6 +148,7 @@ void rope(const float* input, const float* cosines, const float* sines, size_t p
     memcpy(out + 2 * pairs, input + 2 * pairs, (width - 2 * pairs) * sizeof(float));
 }
 
+inline F sigmoid(F x) { return div(set(1), add(set(1), exp(sub(zero(), x)))); }
 inline F silu(F x) { return div(x, add(set(1), exp(sub(zero(), x)))); }
 
 /// The tanh approximation ½x(1 + tanh(u)) with u = √(2/π)(x + 0.044715x³), as x / (1 + e^-2u): the same number.
@@ -139,19 +159,37 @@ inline F gelu(F x) {
 }
 
 template <F (*activate)(F)>
-inline void glu_row(const float* gate, const float* up, size_t width, float* out) {
-  size_t column = 0;
-  for (; column + kLanes <= width; column += kLanes)
-    store(out + column, mul(activate(load(gate + column)), load(up + column)));
-  const size_t rest = width - column;
-  if (rest == 0) return;
-  store_part(out + column, mul(activate(load_part(gate + column, rest)), load_part(up + column, rest)), rest);
+inline F gated(F gate, F up) {
+  return mul(activate(gate), up);
 }
 
-void glu(Activation activation, const float* gate, const float* up, size_t width, float* out) {
+/// That of gpt-oss: g·σ(1.702g)·(u + 1) with g = min(gate, 7) and u between -7 and 7. The limit is the first operand: NaN
+/// in the second one survives.
+inline F gated_oai(F gate, F up) {
+  const F limit = set(7);
+  const F clamped = min(limit, gate);
+  const F shifted = add(max(set(-7), min(limit, up)), set(1));
+  return mul(div(clamped, add(set(1), exp(mul(clamped, set(-1.702f))))), shifted);
+}
+
+template <F (*unit)(F, F)>
+inline void glu_row(const float* gate, bool one_gate, const float* up, size_t width, float* out) {
+  const F same = set(*gate);
+  size_t column = 0;
+  for (; column + kLanes <= width; column += kLanes)
+    store(out + column, unit(one_gate ? same : load(gate + column), load(up + column)));
+  const size_t rest = width - column;
+  if (rest == 0) return;
+  const F last = one_gate ? same : load_part(gate + column, rest);
+  store_part(out + column, unit(last, load_part(up + column, rest)), rest);
+}
+
+void glu(Activation activation, const float* gate, bool one_gate, const float* up, size_t width, float* out) {
   switch (activation) {
-    case Activation::silu: return glu_row<silu>(gate, up, width, out);
-    case Activation::gelu: return glu_row<gelu>(gate, up, width, out);
+    case Activation::silu: return glu_row<gated<silu>>(gate, one_gate, up, width, out);
+    case Activation::gelu: return glu_row<gated<gelu>>(gate, one_gate, up, width, out);
+    case Activation::sigmoid: return glu_row<gated<sigmoid>>(gate, one_gate, up, width, out);
+    case Activation::swiglu_oai: return glu_row<gated_oai>(gate, one_gate, up, width, out);
   }
 }
 
@@ -197,6 +235,20 @@ void epilogue(float* out, size_t width, const Epilogue& epilogue) {
 
 void scale(const float* input, size_t width, float factor, float* out) {
   for (size_t column = 0; column < width; column++) out[column] = input[column] * factor;
+}
+
+void sum_runs(const float* input, size_t count, size_t width, float* out) {
+  size_t column = 0;
+  for (; column + kLanes <= width; column += kLanes) {
+    F total = load(input + column);
+    for (size_t run = 1; run < count; run++) total = add(total, load(input + run * width + column));
+    store(out + column, total);
+  }
+  for (; column < width; column++) {
+    float total = input[column];
+    for (size_t run = 1; run < count; run++) total += input[run * width + column];
+    out[column] = total;
+  }
 }
 
 void convert(TensorType type, const uint8_t* input, size_t count, float* out) {

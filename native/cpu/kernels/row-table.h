@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention.h"
+#include "expert-router.h"
 #include "kernel-table.h"
 #include "kv-cells.h"
 #include "logits.h"

@@ -26,10 +26,7 @@ Program bench_program(size_t threads) {
   ProgramSpec program;
   program.kernels = &kernel_tables().front();
   program.threads = threads;
-  program.layers = kBenchLayers;
-  program.kv_heads = kBenchKvHeads;
-  program.key_width = kBenchHeadWidth;
-  program.value_width = kBenchHeadWidth;
+  program.kv_layers.assign(kBenchLayers, {kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth});
   program.vocabulary_size = kBenchVocabulary;
   program.max_tokens = 1024;
   program.max_outputs = 16;
@@ -124,8 +121,8 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
     offset += weight.size_bytes;
   }
   BoundWeights weights(executor.program(), locations);
-  KvCache cache({kBenchLayers, kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth, kBenchContext / kBlockTokens,
-                 kBlockTokens, KvType::f16});
+  KvCache cache({std::vector<KvLayerShape>(kBenchLayers, {kBenchKvHeads, kBenchHeadWidth, kBenchHeadWidth}),
+                 kBenchContext / kBlockTokens, kBlockTokens, KvType::f16});
   std::memset(cache.cells(0, 0), 0, cache.size_bytes());
   const StepInput step = bench_step(depth, tokens);
   const std::atomic<bool> cancelled{false};

@@ -112,7 +112,7 @@ void test_step_check() {
   const StepInput step = make_step({{0, 0, 1}});
   check_refused("step.kvCache", [&] { check_step(program, nullptr, step); });
   KvOptions other = tiny_cache();
-  other.layers = 1;
+  other.layers.pop_back();
   KvCache wrong(other);
   check_refused("kvCache.layers", [&] { check_step(program, &wrong, step); });
 

@@ -140,10 +140,7 @@ inline ProgramSpec tiny_spec(const ModelOptions& options) {
   program.kernels = options.isa == nullptr ? &kernel_tables().front() : find_kernel_table(options.isa);
   program.threads = options.threads;
   program.deterministic = options.deterministic;
-  program.layers = kLayers;
-  program.kv_heads = kKvHeads;
-  program.key_width = kHeadWidth;
-  program.value_width = kHeadWidth;
+  program.kv_layers.assign(kLayers, {kKvHeads, kHeadWidth, kHeadWidth});
   program.vocabulary_size = kVocabulary;
   program.max_tokens = 1024;
   program.max_outputs = 64;
@@ -285,7 +282,7 @@ struct Model {
 };
 
 inline KvOptions tiny_cache(KvType type = KvType::f16) {
-  return {kLayers, kKvHeads, kHeadWidth, kHeadWidth, 400, 16, type};
+  return {std::vector<KvLayerShape>(kLayers, {kKvHeads, kHeadWidth, kHeadWidth}), 400, 16, type};
 }
 
 /// One sequence in a step: `tokens` of them from position `start` on.

@@ -131,31 +131,49 @@ void test_kv_sizes() {
   KvOptions options = tiny_cache();
   CHECK(KvCache::size_bytes(options) == kLayers * kKvHeads * 400 * kv_cell(KvType::f16, 32, 32, 16).bytes, "size");
   const KvCache cache(options);
-  CHECK(
-      cache.cells(1, 1) - cache.cells(0, 0) == static_cast<std::ptrdiff_t>(cache.size_bytes() / 2 + cache.cell().bytes),
-      "layout");
+  CHECK(cache.cells(1, 1) - cache.cells(0, 0) ==
+            static_cast<std::ptrdiff_t>(cache.size_bytes() / 2 + cache.cell(1).bytes),
+        "layout");
   options.blocks = (size_t{1} << 31) - 1;
   options.block_tokens = 65536;
   CHECK(thrown("petabytes", [&] { KvCache huge(options); }).code == ErrorCode::memory, "too large for the machine");
-  options.layers = size_t{1} << 31;
-  options.kv_heads = size_t{1} << 31;
+  options.layers.assign(65536, {size_t{1} << 31, 65536, 65536});
   CHECK(thrown("overflow", [&] { KvCache::size_bytes(options); }).code == ErrorCode::memory, "too large for 64 bits");
   options = tiny_cache(KvType::q8_0);
-  options.value_width = 48;
+  options.layers[1].value_width = 48;
   check_refused("kvCache.valueWidth", [&] { KvCache::size_bytes(options); });
-  options.value_width = 0;
+  options.layers[1].value_width = 65537;
   check_refused("kvCache.valueWidth", [&] { KvCache::size_bytes(options); });
+  options.layers[1].key_width = 0;
+  check_refused("kvCache.keyWidth", [&] { KvCache::size_bytes(options); });
+  options.layers.assign(65537, {1, 32, 32});
+  check_refused("kvCache.layers", [&] { KvCache::size_bytes(options); });
+}
+
+/// Layers of different shapes follow one another; without values of its own a layer stores its keys once.
+void test_kv_layers() {
+  KvOptions options = tiny_cache();
+  options.layers = {{2, 32, 64}, {1, 576, 0}, {4, 48, 16}};
+  const size_t sizes[] = {2 * kv_cell(KvType::f16, 32, 64, 16).bytes, kv_cell(KvType::f16, 576, 0, 16).bytes,
+                          4 * kv_cell(KvType::f16, 48, 16, 16).bytes};
+  CHECK(sizes[1] == 576 * 16 * 2, "keys alone are %zu bytes", sizes[1]);
+  const KvCache cache(options);
+  CHECK(cache.size_bytes() == 400 * (sizes[0] + sizes[1] + sizes[2]), "size");
+  for (size_t layer = 0; layer < 3; layer++) CHECK(cache.block_stride(layer) == sizes[layer], "layer %zu", layer);
+  CHECK(cache.cells(1, 0) == cache.cells(0, 0) + 400 * sizes[0], "second layer");
+  CHECK(cache.cells(2, 3) == cache.cells(1, 0) + 400 * sizes[1] + sizes[2] / 4 * 3, "third layer");
 }
 
 std::vector<uint8_t> block_bytes(const KvCache& cache, size_t layer, size_t block) {
-  const uint8_t* const start = cache.cells(layer, 0) + block * cache.block_stride();
-  return {start, start + cache.block_stride()};
+  const uint8_t* const start = cache.cells(layer, 0) + block * cache.block_stride(layer);
+  return {start, start + cache.block_stride(layer)};
 }
 
 /// Every byte of the targets becomes its source's, in every layer, and no byte of another block changes.
 void test_block_copies(KvType type) {
   KvOptions options = tiny_cache(type);
   options.blocks = 9;
+  options.layers = {{2, 32, 64}, {1, 96, 0}};
   KvCache cache(options);
   Numbers numbers(static_cast<uint64_t>(type));
   for (size_t index = 0; index < cache.size_bytes(); index++)
@@ -208,6 +226,7 @@ int main() {
   test_queue();
   test_region();
   test_kv_sizes();
+  test_kv_layers();
   for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) test_block_copies(type);
   test_copy_check();
   std::atomic<bool> cancelled{false};

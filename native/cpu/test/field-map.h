@@ -36,6 +36,7 @@ class FieldMap final : public Fields {
   size_t count(const char* name) const override { return static_cast<size_t>(numbers_.at(name)); }
   Id id(const char* name) const override { return static_cast<Id>(numbers_.at(name)); }
   float number(const char* name) const override { return static_cast<float>(numbers_.at(name)); }
+  bool flag(const char* name) const override { return numbers_.at(name) != 0; }
   std::string text(const char* name) const override { return texts_.at(name); }
   void each(const char*, const std::function<void(const Fields&)>& visit) const override {
     for (const FieldMap& matmul : matmuls) visit(matmul);

@@ -1,5 +1,6 @@
 // The row kernels of every instruction set that this machine runs, against plain code in double precision.
-//   g++ -std=c++17 test/rows-test.cpp test/rows-attention-test.cpp and the kernels' isa-*-rows.cpp, each with its own flags
+//   g++ -std=c++17 test/rows-test.cpp, the helpers rows-attention-test.cpp and rows-experts-test.cpp, and the kernels'
+//   isa-*-rows.cpp, each with its own flags
 
 #include "rows-test.h"
 
@@ -8,6 +9,7 @@
 namespace rocmforge {
 
 void test_attention(const RowIsa& isa);
+void test_expert_rows(const RowIsa& isa);
 
 namespace {
 
@@ -42,6 +44,10 @@ void test_norm(const RowIsa& isa) {
         const double expected = input[k] * inverse * weight[k];
         CHECK(near(out[k], expected, 3e-7, 1e-30), "norm of %zu at %zu: %g, not %g", width, k, out[k], expected);
       }
+      isa.kernels->rms_norm(input.data(), nullptr, width, 1e-5f, out.data());
+      check_guard(out, width, "norm");
+      for (size_t k = 0; k < width; k++)
+        CHECK(near(out[k], input[k] * inverse, 3e-7, 1e-30), "norm without weight of %zu at %zu", width, k);
     }
   }
 }
@@ -130,24 +136,47 @@ void test_rope(const RowIsa& isa) {
 
 double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }
 
+double swiglu_oai(double gate, double up) {
+  const double g = std::fmin(gate, 7);
+  return g / (1 + std::exp(-1.702 * g)) * (std::fmax(-7, std::fmin(up, 7)) + 1);
+}
+
 void test_elementwise(const RowIsa& isa) {
   Numbers numbers(4);
   for (const size_t width : kWidths) {
     std::vector<float> left = numbers.row(width, 12), right = numbers.row(width, 3), bias = numbers.row(width, 1);
     if (width == 100) left[7] = -200, left[8] = 200, left[9] = -89.5f;
     std::vector<float> out = guarded(width);
-    isa.kernels->glu(Activation::silu, left.data(), right.data(), width, out.data());
+    isa.kernels->glu(Activation::silu, left.data(), false, right.data(), width, out.data());
     check_guard(out, width, "glu");
     for (size_t k = 0; k < width; k++) {
       const double x = left[k];
       const double expected = x / (1 + std::exp(-x)) * right[k];
       CHECK(near(out[k], expected, 6e-7, 1e-30), "silu of %g: %g, not %g", x, out[k], expected);
     }
-    isa.kernels->glu(Activation::gelu, left.data(), right.data(), width, out.data());
+    isa.kernels->glu(Activation::gelu, left.data(), false, right.data(), width, out.data());
     check_guard(out, width, "glu");
     for (size_t k = 0; k < width; k++) {
       const double expected = gelu(left[k]) * right[k];
       CHECK(near(out[k], expected, 1e-6, 1e-2), "gelu of %g: %g, not %g", left[k], out[k], expected);
+    }
+    isa.kernels->glu(Activation::sigmoid, left.data(), false, right.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) {
+      const double expected = right[k] / (1 + std::exp(-static_cast<double>(left[k])));
+      CHECK(near(out[k], expected, 6e-7, 1e-30), "sigmoid of %g: %g, not %g", left[k], out[k], expected);
+    }
+    isa.kernels->glu(Activation::swiglu_oai, left.data(), false, bias.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) {
+      const double expected = swiglu_oai(left[k], bias[k]);
+      CHECK(near(out[k], expected, 1e-6, 1e-5), "swiglu-oai of %g: %g, not %g", left[k], out[k], expected);
+    }
+    isa.kernels->glu(Activation::sigmoid, bias.data(), true, right.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) {
+      const double expected = right[k] / (1 + std::exp(-static_cast<double>(bias[0])));
+      CHECK(near(out[k], expected, 6e-7, 1e-30), "one gate: %g, not %g", out[k], expected);
     }
     isa.kernels->add(left.data(), right.data(), width, out.data());
     check_guard(out, width, "add");
@@ -172,12 +201,12 @@ void test_elementwise(const RowIsa& isa) {
   const float ones[] = {1, 1, 1, 1};
   float out[4];
   for (const Activation activation : {Activation::silu, Activation::gelu}) {
-    isa.kernels->glu(activation, odd, ones, 4, out);
+    isa.kernels->glu(activation, odd, false, ones, 4, out);
     CHECK(std::isnan(out[0]) && out[1] == kInfinity && std::isnan(out[2]) && out[3] == 0, "glu of special values");
   }
   // Past the range of x³ in f32.
   const float large[] = {1e30f, -1e30f, 20, -20};
-  isa.kernels->glu(Activation::gelu, large, ones, 4, out);
+  isa.kernels->glu(Activation::gelu, large, false, ones, 4, out);
   CHECK(out[0] == 1e30f && out[1] == 0 && out[2] == 20 && std::fabs(out[3]) < 1e-30f, "gelu of large values");
 }
 
@@ -283,6 +312,7 @@ int main() {
     rocmforge::test_convert(isa);
     rocmforge::test_logits(isa);
     rocmforge::test_attention(isa);
+    rocmforge::test_expert_rows(isa);
     printf("%s: ok\n", isa.name);
   }
 }

@@ -2,7 +2,7 @@
 // computes, one call per step.
 
 import { fuse } from "../../graph/fusion.js";
-import type { Operation, OperationKind } from "../../graph/operation.js";
+import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
@@ -20,7 +20,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
-import { hostMemory, supportsHostKvCache, supportsUniformKvCache } from "../host-memory.js";
+import { hostMemory, supportsHostKvCache } from "../host-memory.js";
 import { unavailableError } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
 import type { NativeAddon } from "./native-bindings.js";
@@ -38,14 +38,6 @@ const CHUNK_TOKENS = 256;
 /** Maximum output rows of a step: 32 MB of logits for a vocabulary of 128k. */
 const MAX_STEP_OUTPUTS = 64;
 const MAX_THREADS = 1024;
-const WITHOUT_KERNELS: ReadonlySet<OperationKind> = new Set([
-  "layer-norm",
-  "scale",
-  "route-experts",
-  "grouped-matmul",
-  "sum-slots",
-  "concat-heads",
-]);
 
 /** The backend `cpu`: C++ kernels that compute from the mapped file. */
 export class CpuBackend implements Backend {
@@ -76,8 +68,8 @@ export class CpuBackend implements Backend {
     return hostMemory();
   }
 
-  supports({ kind }: Operation): Support {
-    return WITHOUT_KERNELS.has(kind) ? { reason: `${kind} has no CPU kernel yet` } : true;
+  supports(_operation: Operation): Support {
+    return true;
   }
 
   /** Mapped pages belong to the system, which drops them when it needs the memory. */
@@ -90,8 +82,7 @@ export class CpuBackend implements Backend {
   }
 
   supportsKvCache(options: KvCacheOptions): Support {
-    const uniform = supportsUniformKvCache(options);
-    return uniform === true ? supportsHostKvCache(options) : uniform;
+    return supportsHostKvCache(options);
   }
 
   kvCacheBytes(options: KvCacheOptions): number {

@@ -2,10 +2,18 @@
 // and values keep their meaning, so that an id in an error of the addon can be found in `rocmforge plan --dump`.
 
 import type { FusedProgram, Group, RopeStoreGroup } from "../../graph/fusion.js";
-import type { Activation, MatmulOperation, Operation, RmsNormOperation, ValueId } from "../../graph/operation.js";
+import type {
+  Activation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  Operation,
+  RmsNormOperation,
+  ValueId,
+} from "../../graph/operation.js";
 import type { TensorDescriptor } from "../../tensor/descriptor.js";
 import type { ProgramLimits } from "../contract.js";
 import type {
+  NativeGroupedMatmulInstruction,
   NativeMatmul,
   NativeMatmulInstruction,
   NativeProgramSpec,
@@ -26,7 +34,6 @@ export function lower(
   limits: ProgramLimits,
   options: LoweringOptions,
 ): NativeProgramSpec {
-  const { layers, kvHeads, keyWidth, valueWidth } = program.kv;
   return {
     ...options,
     slots: memory.slots,
@@ -48,7 +55,7 @@ export function lower(
       magnitude,
     })),
     instructions: groups.flatMap(lowerGroup),
-    kv: { layers, kvHeads, keyWidth, valueWidth },
+    kv: program.kv,
     vocabularySize: program.vocabularySize,
     hidden: program.hidden,
     logits: program.logits ?? NONE,
@@ -59,12 +66,16 @@ export function lower(
 }
 
 /** Every operation but matmuls, which take their norm and what follows along, is an instruction as it is. */
-type Instruction = Exclude<Operation, MatmulOperation> | NativeMatmulInstruction | NativeRopeStoreInstruction;
+type Instruction =
+  | Exclude<Operation, MatmulOperation | GroupedMatmulOperation>
+  | NativeMatmulInstruction
+  | NativeGroupedMatmulInstruction
+  | NativeRopeStoreInstruction;
 
 function lowerGroup(group: Group): Instruction | readonly Instruction[] {
   switch (group.form) {
     case "single":
-      return group.operation.kind === "matmul" ? lowerMatmuls([group.operation], undefined, {}) : group.operation;
+      return lowerOperation(group.operation);
     case "matmuls":
       return lowerMatmuls(group.matmuls, group.norm, {});
     case "gated-matmul": {
@@ -88,6 +99,45 @@ function lowerGroup(group: Group): Instruction | readonly Instruction[] {
     default:
       return group satisfies never;
   }
+}
+
+function lowerOperation(operation: Operation): Instruction {
+  switch (operation.kind) {
+    case "matmul":
+      return lowerMatmuls([operation], undefined, {});
+    case "grouped-matmul":
+      return lowerGroupedMatmul([operation], operation.out);
+    default:
+      return operation;
+  }
+}
+
+function lowerGroupedMatmul(
+  operations: readonly GroupedMatmulOperation[],
+  out: ValueId,
+): NativeGroupedMatmulInstruction {
+  const [{ input, routing = NONE, slots, inputStride, outputs, weighted }] = operations;
+  const matmuls = operations.map(({ weight, scale = NONE, bias = NONE, matrixRows, firstOutput }) => ({
+    weight,
+    scale,
+    bias,
+    matrixRows,
+    firstOutput,
+  }));
+  return {
+    kind: "grouped-matmul",
+    input,
+    routing,
+    slots,
+    inputStride,
+    outputs,
+    weighted: weighted && routing !== NONE,
+    matmuls,
+    activation: "none",
+    summed: false,
+    residual: NONE,
+    out,
+  };
 }
 
 function lowerRopeStore({ query, key, store }: RopeStoreGroup): NativeRopeStoreInstruction {
