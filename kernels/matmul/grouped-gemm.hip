@@ -108,8 +108,8 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll
@@ -147,8 +147,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
 #pragma unroll

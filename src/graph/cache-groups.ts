@@ -1,9 +1,9 @@
-// Cache groups: the layers of a KV cache whose keys and values are needed equally long. Layers of one shape that queries
-// see equally far back form a group, with blocks and a block table of its own, so that blocks of a sliding window can be
-// released while full attention keeps its own.
+// Cache groups: the layers of a KV cache whose keys and values are needed equally long. Layers that queries see equally
+// far back form a group, with blocks and a block table of its own, so that blocks of a sliding window can be released
+// while full attention keeps its own.
 
 import type { Operation } from "./operation.js";
-import { type KvGroup, type KvLayerShape, kvLayers, type KvReach, type KvShape } from "./program.js";
+import type { KvGroup, KvReach, KvShape } from "./program.js";
 
 /** The place of a layer: its group, and its index among the layers of the group. */
 export interface KvLayerPlace {
@@ -22,9 +22,9 @@ export function reachTokens({ window, chunk }: KvReach): number {
   return Math.min(window ?? Number.POSITIVE_INFINITY, chunk ?? Number.POSITIVE_INFINITY);
 }
 
-/** The groups of a cache, in order of their first layers. Without a list of its own, layers of one shape are a group. */
-export function kvGroups(shape: KvShape): readonly KvGroup[] {
-  return shape.groups ?? grouped(kvLayers(shape), () => ({}));
+/** The groups of a cache, in order of their first layers. */
+export function kvGroups({ groups, layers }: KvShape): readonly KvGroup[] {
+  return groups ?? grouped(layers, () => ({}));
 }
 
 /** Where each layer is. */
@@ -47,7 +47,7 @@ export function withCacheGroups(shape: KvShape, operations: readonly Operation[]
     const known = reaches.get(operation.layer);
     reaches.set(operation.layer, known === undefined ? own : joined(known, own));
   }
-  const groups = grouped(kvLayers(shape), (layer) => reaches.get(layer) ?? {});
+  const groups = grouped(shape.layers, (layer) => reaches.get(layer) ?? {});
   const isFull = groups.every((group) => reachTokens(group) === Number.POSITIVE_INFINITY);
   return isFull ? shape : { ...shape, groups };
 }
@@ -67,13 +67,13 @@ function joined(left: KvReach, right: KvReach): KvReach {
   };
 }
 
-function grouped(layers: readonly KvLayerShape[], reachOf: (layer: number) => KvReach): readonly KvGroup[] {
+function grouped(layers: number, reachOf: (layer: number) => KvReach): readonly KvGroup[] {
   const groups = new Map<string, KvGroup & { readonly layers: number[] }>();
-  for (const [layer, { kvHeads, keyWidth, valueWidth }] of layers.entries()) {
+  for (let layer = 0; layer < layers; layer++) {
     const reach = reachOf(layer);
-    const key = [kvHeads, keyWidth, valueWidth, reach.window, reach.chunk].join();
+    const key = `${reach.window} ${reach.chunk}`;
     const known = groups.get(key);
-    if (known === undefined) groups.set(key, { kvHeads, keyWidth, valueWidth, ...reach, layers: [layer] });
+    if (known === undefined) groups.set(key, { ...reach, layers: [layer] });
     else known.layers.push(layer);
   }
   return [...groups.values()];

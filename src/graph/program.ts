@@ -59,8 +59,8 @@ export interface KvReach {
   readonly chunk?: number;
 }
 
-/** Layers of a KV cache that share blocks and a block table: of one shape, which queries see equally far back. */
-export interface KvGroup extends KvLayerShape, KvReach {
+/** Layers of a KV cache that share blocks and a block table, because queries see them equally far back. */
+export interface KvGroup extends KvReach {
   /** In ascending order. */
   readonly layers: readonly number[];
 }
@@ -70,7 +70,7 @@ export interface KvShape extends KvLayerShape {
   readonly layers: number;
   /** The shape of each layer if they differ; the numbers above are then the largest of each. Absent: all are alike. */
   readonly byLayer?: readonly KvLayerShape[];
-  /** The cache groups (`kvGroups`). Absent: layers of one shape are a group, and queries see all positions. */
+  /** The cache groups (`kvGroups`). Absent: all layers are one group, and queries see all positions. */
   readonly groups?: readonly KvGroup[];
 }
 

@@ -34,9 +34,9 @@ export interface KvStorage {
 /** Bytes of a cache with these options, all of it in f32. */
 export function kvCacheBytes(options: KvCacheOptions): number {
   const counts = groupBlocks(options);
-  const rows = kvGroups(options).map(
-    ({ layers, kvHeads, keyWidth, valueWidth }, group) =>
-      layers.length * kvHeads * (keyWidth + valueWidth) * counts[group],
+  const places = kvPlaces(kvGroups(options));
+  const rows = kvLayers(options).map(
+    ({ kvHeads, keyWidth, valueWidth }, layer) => kvHeads * (keyWidth + valueWidth) * counts[places[layer].group],
   );
   return rows.reduce((sum, row) => sum + row, 0) * options.blockTokens * FLOAT_BYTES;
 }

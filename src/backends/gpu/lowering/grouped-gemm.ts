@@ -55,7 +55,11 @@ export function usesGroupedGemm(
 }
 
 /** Gate and up that one launch can compute: of one type and shape, from one input. */
-export function canBeGated(context: LoweringContext, gate: GroupedMatmulOperation, up: GroupedMatmulOperation): boolean {
+export function canBeGated(
+  context: LoweringContext,
+  gate: GroupedMatmulOperation,
+  up: GroupedMatmulOperation,
+): boolean {
   const biases = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
   const alike = (["input", "routing", "slots", "matrixRows", "inputStride", "outputs", "weighted"] as const).every(
     (field) => gate[field] === up[field],
@@ -134,8 +138,7 @@ export function groupedGemmLaunch(
       slots: routed === undefined ? 0 : expertOrder.slots,
       tiles: routed === undefined ? 0 : expertOrder.tiles,
       tile_count: routed === undefined ? 0 : expertOrder.tileCount,
-      slot_weights:
-        routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
+      slot_weights: routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
       weights_stride: routing?.stride ?? 0,
       weights0: context.weight(first.weight),
       weights1: context.weight(second.weight),

@@ -8,7 +8,12 @@ import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
 import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import {
+  type OperationSite,
+  type SomeOperationLowerings,
+  supportsFloats,
+  supportsPlain,
+} from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
