@@ -4,7 +4,7 @@ import { inputsOf, outputOf, weightsOf } from "../graph/operation.js";
 import { kvGroups } from "../graph/cache-groups.js";
 import type { KvLayerShape, KvReach, KvShape, Program } from "../graph/program.js";
 import { formatShape } from "../tensor/descriptor.js";
-import { formatTable, printable } from "./format.js";
+import { countOf, formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
 
 /** A program as text. */
@@ -45,8 +45,8 @@ export function describeProgram(program: Program): string {
 /** How far back queries see, in words. */
 export function reachText({ window, chunk }: KvReach): string {
   const limits = [
-    ...(window === undefined ? [] : [`a window of ${window} tokens`]),
-    ...(chunk === undefined ? [] : [`chunks of ${chunk} tokens`]),
+    ...(window === undefined ? [] : [`a window of ${countOf(window, "token")}`]),
+    ...(chunk === undefined ? [] : [`chunks of ${countOf(chunk, "token")}`]),
   ];
   return limits.length === 0 ? "all tokens" : limits.join(" and ");
 }

@@ -120,7 +120,7 @@ describe("as text", () => {
     const args = ["plan", "-m", path, "--ctx", "8192", "--backend", "reference"];
     const { stdout } = await rocmforge(args);
     expect(stdout).toMatch(
-      /^ {2}KV cache .*\n {2} {2}5 layers +256 positions: a window of 64 tokens\n {2} {2}1 layer +8192 positions: all tokens$/m,
+      /^ {2}KV cache .*\n {2} {2}5 layers +256 positions: a window of 64 tokens\n {2} {2}1 layer +8,192 positions: all tokens$/m,
     );
     const { stdout: json } = await rocmforge([...args, "--json"]);
     expect(JSON.parse(json)).toMatchObject({
