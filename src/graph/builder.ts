@@ -125,7 +125,7 @@ export class GraphBuilder {
   }
 
   embed(table: string, width: number, vocabularySize: number, { scale, onHost }: EmbedAttributes = {}): ValueId {
-    const weight = this.#weight(table, [width, vocabularySize], "matrix");
+    const weight = this.#weight(table, [width, vocabularySize], "matrix", onHost);
     return this.emit("embedding", {
       kind: "embed",
       table: weight,
@@ -282,11 +282,15 @@ export class GraphBuilder {
     });
   }
 
-  #weight(name: string, shape: Shape, role: WeightSpec["role"]): WeightId {
+  #weight(name: string, shape: Shape, role: WeightSpec["role"], onHost = false): WeightId {
     const fileName = this.#options.fileName(name);
     const known = this.#weightIds.get(fileName);
-    if (known !== undefined) return known;
-    const id = this.#weights.push({ name: fileName, shape, role }) - 1;
+    if (known !== undefined) {
+      const { onHost: stays = false, ...spec } = this.#weights[known];
+      if (stays && !onHost) this.#weights[known] = spec;
+      return known;
+    }
+    const id = this.#weights.push({ name: fileName, shape, role, ...(onHost ? { onHost } : {}) }) - 1;
     this.#weightIds.set(fileName, id);
     return id;
   }

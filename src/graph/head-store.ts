@@ -31,12 +31,13 @@ const MOST_PREPARATIONS = 5;
 
 type PreparingOperation = RmsNormOperation | RopeOperation;
 
-interface HeadStoreFacts {
+/** What a match needs to know of a program. */
+export interface HeadStoreFacts {
   readonly layers: readonly KvLayerShape[];
   /** Whether a value has no readers but these operations. */
-  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean;
+  readonly isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => boolean;
   /** The value that holds the memory of this one: itself, or the base of a view. */
-  rootOf(id: ValueId): ValueId;
+  readonly rootOf: (id: ValueId) => ValueId;
 }
 
 /** The group that the first of these operations begins, if it begins one. */

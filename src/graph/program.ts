@@ -25,6 +25,8 @@ export interface WeightSpec {
   readonly shape: Shape;
   /** A vector (norm, bias, factors) is read element by element, so its type must be a plain float. */
   readonly role: "matrix" | "vector";
+  /** Whether it is a table that only `embed` operations with `onHost` read. */
+  readonly onHost?: boolean;
 }
 
 /** Angle of pair i at a position = position × ratioⁱ (÷ the file's factor i) × stretches[i]: see `rope-angles.ts`. */

@@ -75,7 +75,7 @@ export class ExecutionPlan implements AsyncDisposable {
     this.parameters = draft.parameters;
     this.program = draft.program;
     this.layers = draft.layers;
-    this.#tensors = draft.program.weights.map(({ name }) => loader.lazy(name, backend));
+    this.#tensors = draft.program.weights.map((spec) => loader.lazy(spec.name, backend, spec));
     this.#limits = {
       maxTokens: Math.min(backend.maxStepTokens, config.contextTokens),
       maxOutputs: Math.min(backend.maxStepOutputs, config.contextTokens),
@@ -309,7 +309,7 @@ function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: Ggu
     });
   }
   const neededBytes = residentBytes(
-    program.weights.map(({ name }) => loader.lazy(name, backend).descriptor),
+    program.weights.map((spec) => loader.lazy(spec.name, backend, spec).descriptor),
     backend,
     loader,
   );

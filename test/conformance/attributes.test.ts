@@ -1,10 +1,11 @@
-// Attributes of operations against `reference`: sliding windows, soft-caps and sinks of attention, GELU gating, the scale
-// of embeddings, the soft-cap of a matmul. A backend that has no kernel for an attribute yet skips with its own reason.
+// Attributes of operations against `reference`: sliding windows, chunks, temperature, soft-caps and sinks of attention,
+// values in keys, wide heads, gating, the scale of embeddings, the soft-cap of a matmul. A backend that has no kernel for an attribute yet skips with its own reason.
 
 import { afterAll, describe, expect, it, type TestContext } from "vitest";
 import type { Backend, KvCacheType, StepInput } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { kvShapeOf } from "../../src/graph/program.js";
+import type { Activation } from "../../src/graph/operation.js";
+import { type KvShape, kvShapeOf } from "../../src/graph/program.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
 import {
@@ -35,6 +36,11 @@ const GROUPED: Heads = { heads: 6, kvHeads: 2, keyWidth: 64, valueWidth: 64 };
 const WIDE: Heads = { heads: 4, kvHeads: 2, keyWidth: 256, valueWidth: 256 };
 const SINGLE: Heads = { heads: 4, kvHeads: 1, keyWidth: 256, valueWidth: 256 };
 const UNEVEN: Heads = { heads: 4, kvHeads: 4, keyWidth: 96, valueWidth: 32 };
+/** As in DeepSeek and GLM-4.7-Flash, and a small one. */
+const LATENT: Heads = { heads: 20, kvHeads: 1, keyWidth: 576, valueWidth: 512 };
+const SMALL_LATENT: Heads = { heads: 5, kvHeads: 1, keyWidth: 96, valueWidth: 64 };
+const EXPANDED: Heads = { heads: 3, kvHeads: 3, keyWidth: 192, valueWidth: 128 };
+const WIDEST: Heads = { heads: 8, kvHeads: 1, keyWidth: 512, valueWidth: 512 };
 const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
 /** One position, a part of a block, a block, a block and one, several blocks, longer than every sequence of the case. */
@@ -61,6 +67,35 @@ const OTHER_CASES: readonly AttributeCase[] = [
   { title: "heads of 256 with a scale of its own", heads: WIDE, attributes: { scale: 0.11, softCap: 50 } },
   { title: "uneven heads with all attributes", heads: UNEVEN, attributes: { window: 9, softCap: 4, sinks: [1, -1] } },
   { title: "a window and sinks", heads: GROUPED, attributes: { window: 24, sinks: [3, 0, -2] }, rotated: true },
+];
+
+/** Chunks that end within a block, with one, after several, and after every sequence of the case. */
+const CHUNKS = [3, BLOCK_TOKENS, 24, 1000];
+const TEMPERATURE = { temperature: 0.3, temperatureLength: 8, temperatureOffset: 1 };
+
+const CHUNK_CASES: readonly AttributeCase[] = CHUNKS.map((chunk) => ({
+  title: `chunks of ${chunk}`,
+  heads: GROUPED,
+  attributes: { chunk },
+}));
+
+const LATENT_CASES: readonly AttributeCase[] = [
+  { title: "values in keys", heads: SMALL_LATENT, attributes: { valuesInKeys: true } },
+  { title: "values in keys of 576", heads: LATENT, attributes: { valuesInKeys: true, ...TEMPERATURE } },
+  {
+    title: "values in keys with a window, soft-cap and sinks",
+    heads: SMALL_LATENT,
+    attributes: { valuesInKeys: true, window: 19, softCap: 3, sinks: [1, -2] },
+  },
+];
+
+const RECENT_CASES: readonly AttributeCase[] = [
+  { title: "a temperature", heads: GROUPED, attributes: TEMPERATURE },
+  { title: "chunks and a window", heads: GROUPED, attributes: { chunk: 20, window: 9, ...TEMPERATURE }, rotated: true },
+  { title: "keys wider than values", heads: EXPANDED, attributes: {} },
+  { title: "heads of 512", heads: WIDEST, attributes: { softCap: 5 } },
+  { title: "groups of 7 heads", heads: { ...GROUPED, heads: 14 }, attributes: { window: 30 } },
+  { title: "groups of 20 heads", heads: { ...GROUPED, heads: 40 }, attributes: {} },
 ];
 
 /** Prefill, decode, a chunk shorter and a chunk longer than a block. */
@@ -102,14 +137,15 @@ describeSubjects((subject) => {
   }
 
   describe.each(TYPES)("attention over %s", (type) => {
-    const all = [...WINDOW_CASES, ...OTHER_CASES];
-    const few = [WINDOW_CASES[3], OTHER_CASES[2], OTHER_CASES[6]];
+    const all = [...WINDOW_CASES, ...OTHER_CASES, ...CHUNK_CASES, ...LATENT_CASES, ...RECENT_CASES];
+    const few = [WINDOW_CASES[3], OTHER_CASES[2], OTHER_CASES[6], CHUNK_CASES[2], LATENT_CASES[0], RECENT_CASES[1]];
     it.for(subject.spread(all, few))("$title", async (wanted, { skip }) => {
       await expectCase(wanted, { type }, STEPS, skip);
     });
   });
 
-  it.for(subject.spread([...WINDOW_CASES, ...OTHER_CASES], [WINDOW_CASES[1], OTHER_CASES[5]]))(
+  const mixed = [...WINDOW_CASES, ...OTHER_CASES, ...CHUNK_CASES, ...LATENT_CASES, ...RECENT_CASES];
+  it.for(subject.spread(mixed, [WINDOW_CASES[1], OTHER_CASES[5], CHUNK_CASES[0], LATENT_CASES[2]]))(
     "decoding beside prefill: $title",
     async (wanted, { skip }) => {
       await expectCase(wanted, {}, MIXED_STEPS, skip);
@@ -138,19 +174,32 @@ describeSubjects((subject) => {
     await expectCase(wanted, { blockTokens: 32, blocks: 24 }, steps, skip);
   });
 
-  it.for(subject.spread([7, 64, 1000], [7]))("gates with GELU columns of rows of %i", async (half, { skip }) => {
-    const wanted: ProgramCase = {
-      vocabularySize: 21,
-      weights: { inputs: inputTable(new Dice(half), half * 2, 21, 3) },
-      build: (graph) => {
-        const input = graph.embed("inputs", half * 2, 21);
-        const gate = graph.columns(input, "gate", 0, half);
-        const up = graph.columns(input, "up", half, half);
-        return { hidden: graph.selectRows(graph.glu(gate, up, "gelu"), "outputs") };
-      },
-    };
-    await expectRows(subject, wanted, { width: half, counts: [1, 21], tolerance: 1e-11 }, skip);
+  describe.each(GATES)("gates with %s", (activation) => {
+    it.for(subject.spread([7, 64, 1000], [7]))("columns of rows of %i", async (half, { skip }) => {
+      await expectRows(
+        subject,
+        gatedColumns(activation, half, half),
+        { width: half, counts: [1, 21], tolerance: 1e-11 },
+        skip,
+      );
+    });
+
+    it.for(subject.spread([7, 1000], [7]))("rows of %i by one column", async (width, { skip }) => {
+      await expectRows(subject, gatedColumns(activation, 1, width), { width, counts: [1, 21], tolerance: 1e-11 }, skip);
+    });
   });
+
+  it.for(subject.spread<KvCacheType>(TYPES, ["f16"]))(
+    "layers of different shapes in a cache of %s",
+    async (type, { skip }) => {
+      const wanted = layersCase(type);
+      await using backend = subject.create();
+      const support = backend.supportsKvCache({ ...wanted.kv, blocks: 16, blockTokens: BLOCK_TOKENS, type });
+      if (support !== true) skip(support.reason);
+      skipUnsupported(subject, wanted, skip);
+      await expectAttention(subject, wanted, STEPS, 64);
+    },
+  );
 
   const gated = GATED.filter(({ type }) => subject.types.some(({ name }) => name === type));
   it.for(subject.spread(gated, gated.slice(-1)))(
@@ -171,6 +220,36 @@ describeSubjects((subject) => {
         }),
       };
       await expectRows(subject, wanted, { width: 256, counts: [1, 33], tolerance: 1e-13 }, skip);
+    },
+  );
+
+  it.for(subject.spread<SupportedTypeName>(["F32", "F16", "Q8_0", "Q6_K", "Q4_K", "Q5_0"], ["Q8_0", "Q4_K"]))(
+    "embeds rows of a table of %s that stays in host memory",
+    async (type, { skip }) => {
+      const wanted: ProgramCase = {
+        vocabularySize: 33,
+        weights: {
+          table: randomWeight(new Dice(6), "F32", [64, 33]),
+          layers: randomWeight(new Dice(7), type, [512, 33]),
+        },
+        build: (graph) => {
+          const left = graph.embed("table", 64, 33);
+          const looked = graph.embed("layers", 512, 33, { scale: 1.5, onHost: true });
+          const sum = graph.add(left, graph.columns(looked, "part", 448, 64));
+          return { hidden: graph.selectRows(sum, "outputs") };
+        },
+      };
+      // Steps of one size again and again are replayed from a captured graph.
+      await expectRows(
+        subject,
+        wanted,
+        { width: 64, counts: [1, 1, 1, 1, 33, 5, 1], tolerance: 1e-13 },
+        skip,
+        (count, index) => ({
+          ...plainStep(count),
+          tokens: Int32Array.from({ length: count }, (_, row) => (row * 7 + index * 5) % 30),
+        }),
+      );
     },
   );
 
@@ -257,17 +336,66 @@ async function expectRows(
   wanted: ProgramCase,
   { width, counts, tolerance }: Judged,
   skip: Skip,
+  stepOf: (count: number, index: number) => StepInput = (count) => plainStep(count),
 ): Promise<void> {
   skipUnsupported(subject, wanted, skip);
   await using reference = new ReferenceBackend();
   await using backend = subject.create();
-  const steps = counts.map((count) => plainStep(count));
+  const steps = counts.map(stepOf);
   const expected = await runSteps(reference, wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, count] of counts.entries()) {
     const error = normalisedError(hiddenOf(found[index], width), hiddenOf(expected[index], width));
     expect(error, `${count} tokens`).toBeLessThan(tolerance);
   }
+}
+
+const GATES: readonly Activation[] = ["gelu", "sigmoid", "swiglu-oai"];
+
+/** A gate of `gateWidth` columns, then `width` columns that it gates; some are beyond the limits of every activation. */
+function gatedColumns(activation: Activation, gateWidth: number, width: number): ProgramCase {
+  const columns = gateWidth + width;
+  return {
+    vocabularySize: 21,
+    weights: { inputs: inputTable(new Dice(columns), columns, 21, 3) },
+    build: (graph) => {
+      const input = graph.embed("inputs", columns, 21);
+      const gate = graph.columns(input, "gate", 0, gateWidth);
+      const up = graph.columns(input, "up", gateWidth, width);
+      return { hidden: graph.selectRows(graph.glu(gate, up, activation), "outputs") };
+    },
+  };
+}
+
+/** Attention over three layers of a cache: two of other shapes, and one that has its values in its keys. */
+function layersCase(type: KvCacheType): ProgramCase & { readonly kv: KvShape } {
+  const shapes = [
+    { kvHeads: 2, keyWidth: 64, valueWidth: 32 },
+    { kvHeads: 1, keyWidth: 128, valueWidth: 0 },
+    { kvHeads: 4, keyWidth: 32, valueWidth: 32 },
+  ];
+  const width = 512;
+  return {
+    vocabularySize: 64,
+    kv: kvShapeOf(shapes),
+    kvCacheType: type,
+    blockTokens: BLOCK_TOKENS,
+    blocks: 16,
+    weights: { inputs: inputTable(new Dice(41), width, 64, 1.5) },
+    build: (graph) => {
+      const input = graph.embed("inputs", width, 64);
+      const attended = shapes.map(({ kvHeads, keyWidth, valueWidth }, layer) => {
+        const values = valueWidth === 0 ? undefined : graph.columns(input, "value", 384, kvHeads * valueWidth);
+        const scale = 1 / Math.sqrt(keyWidth);
+        const heads = { heads: 4, kvHeads, keyWidth, valueWidth: 16 * (valueWidth === 0 ? 2 : valueWidth / 16), scale };
+        const query = graph.columns(input, "query", 0, 4 * keyWidth);
+        const key = graph.columns(input, "key", 256, kvHeads * keyWidth);
+        const latent = valueWidth === 0 ? { valuesInKeys: true } : {};
+        return graph.columns(graph.attention(query, key, values, { layer, ...heads, ...latent }), "part", 32, 64);
+      });
+      return { hidden: graph.selectRows(graph.add(attended[0], graph.add(attended[1], attended[2])), "outputs") };
+    },
+  };
 }
 
 /** F16 weights leave the order of additions; backends quantize the inputs of Q8_0 weights before the second matmul too. */

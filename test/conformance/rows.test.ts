@@ -1,6 +1,6 @@
 // Every operation that works on rows by themselves, alone and fused with its neighbours, against `reference`.
 
-import { expect, it } from "vitest";
+import { expect, it, type TestContext } from "vitest";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { RopeStyle, ValueId } from "../../src/graph/operation.js";
@@ -15,6 +15,7 @@ import {
   type ProgramCase,
   randomWeight,
   runSteps,
+  unsupportedReason,
 } from "./harness.js";
 import { describeSubjects, type Subject } from "./subjects.js";
 
@@ -28,6 +29,14 @@ const TURNS: readonly [RopeStyle, number, boolean][] = [
   ["adjacent", 22, true],
   ["halves", 10, false],
   ["halves", 2, false],
+];
+
+/** Heads of their own columns, with columns between; the same columns for all heads; one head. */
+const JOINED = [
+  { heads: 4, leftWidth: 48, rightWidth: 16, rightStride: 40, rightOffset: 24 },
+  { heads: 3, leftWidth: 13, rightWidth: 7, rightStride: 0, rightOffset: 0 },
+  { heads: 1, leftWidth: 512, rightWidth: 64, rightStride: 0, rightOffset: 0 },
+  { heads: 5, leftWidth: 1, rightWidth: 3, rightStride: 3, rightOffset: 0 },
 ];
 
 interface RowCase {
@@ -45,9 +54,16 @@ function rowCase({ width, weights = {}, compute }: RowCase): ProgramCase {
   };
 }
 
-async function expectAgreement(subject: Subject, wanted: RowCase, tolerance = TOLERANCE): Promise<void> {
+async function expectAgreement(
+  subject: Subject,
+  wanted: RowCase,
+  tolerance = TOLERANCE,
+  skip?: TestContext["skip"],
+): Promise<void> {
   await using reference = new ReferenceBackend();
   await using backend = subject.create();
+  const reason = skip === undefined ? undefined : unsupportedReason(backend, rowCase(wanted));
+  if (reason !== undefined) skip?.(reason);
   const { width, outWidth = width } = wanted;
   for (const count of [1, ROWS]) {
     const [expected] = await runSteps(reference, rowCase(wanted), [plainStep(count)]);
@@ -136,6 +152,69 @@ describeSubjects((subject) => {
         },
         1e-10,
       );
+    },
+  );
+
+  it.for(subject.cases([1, 20, 100, 2048], [20]))("norms rows of %i without a weight", async (groupWidth, { skip }) => {
+    const width = groupWidth === 20 ? 100 : groupWidth;
+    const compute: RowCase["compute"] = (graph, input) => graph.unweightedRmsNorm(input, 1e-6, groupWidth);
+    await expectAgreement(subject, { width, compute }, TOLERANCE, skip);
+  });
+
+  it.for(subject.cases([1, 3, 100, 2048], [3, 100]))("layer norms of rows of %i", async (width, { skip }) => {
+    for (const bias of [false, true]) {
+      const weights = {
+        "norm.weight": randomWeight(new Dice(1), "F32", [width]),
+        ...(bias ? { "norm.bias": randomWeight(new Dice(2), "F32", [width]) } : {}),
+      };
+      const compute: RowCase["compute"] = (graph, input) => graph.layerNorm(input, "norm", 1e-2);
+      await expectAgreement(subject, { width, weights, compute }, TOLERANCE, skip);
+    }
+  });
+
+  it.for(subject.cases([3, 64, 1000], [3]))("scales rows of %i", async (width, { skip }) => {
+    const weights = { by: floats([1], [-0.7]) };
+    await expectAgreement(subject, { width, compute: (graph, input) => graph.scale(input, 1.7) }, TOLERANCE, skip);
+    const compute: RowCase["compute"] = (graph, input) => graph.scaleByTensor(graph.scale(input, 0.3), "by");
+    await expectAgreement(subject, { width, weights, compute }, TOLERANCE, skip);
+  });
+
+  it.for(subject.cases<RopeStyle>(["adjacent", "halves"], ["halves"]))(
+    "turns %s pairs from a column on",
+    async (style, { skip }) => {
+      const [heads, headWidth] = [3, 96];
+      for (const [firstColumn, rotaryWidth] of [
+        [64, 32],
+        [10, 22],
+        [1, 64],
+      ]) {
+        const compute: RowCase["compute"] = (graph, input) => {
+          const stretches = Array.from({ length: rotaryWidth / 2 }, () => 1);
+          const rope = graph.ropeTable({ ratio: Math.fround(0.8), stretches, magnitude: 1 });
+          return graph.rope(input, { heads, headWidth, rotaryWidth, firstColumn, style, rope });
+        };
+        await expectAgreement(subject, { width: heads * headWidth, compute }, 1e-10, skip);
+      }
+    },
+  );
+
+  it.for(subject.cases(JOINED, JOINED.slice(0, 2)))(
+    "joins $heads heads of $leftWidth and $rightWidth columns",
+    async ({ heads, leftWidth, rightWidth, rightStride, rightOffset }, { skip }) => {
+      const rightColumns = rightStride === 0 ? rightOffset + rightWidth : heads * rightStride;
+      const compute: RowCase["compute"] = (graph, input) =>
+        graph.emit("joined", {
+          kind: "concat-heads",
+          left: graph.columns(input, "left", 0, heads * leftWidth),
+          right: graph.columns(input, "right", heads * leftWidth, rightColumns),
+          heads,
+          leftWidth,
+          rightWidth,
+          rightStride,
+          rightOffset,
+        });
+      const width = heads * leftWidth + rightColumns;
+      await expectAgreement(subject, { width, outWidth: heads * (leftWidth + rightWidth), compute }, 1e-30, skip);
     },
   );
 

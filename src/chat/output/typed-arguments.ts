@@ -7,7 +7,12 @@ import { JsonScanner } from "./json-scanner.js";
 import type { ChatTool } from "../message.js";
 
 /** An argument as the model wrote it. */
-export type GivenArgument = readonly [key: string, value: string];
+export interface GivenArgument {
+  readonly key: string;
+  readonly value: string;
+  /** Whether the model said that the value is a text. */
+  readonly isText?: boolean;
+}
 
 /** Type names of JSON Schema; "integer" counts as "number". */
 type Types = ReadonlySet<string>;
@@ -21,17 +26,23 @@ const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolea
 
 /** The arguments as the JSON text of an object; undefined if they exceed the limits of a call. */
 export function typedArguments(given: readonly GivenArgument[], tool: ChatTool | undefined): string | undefined {
-  const properties = tool?.parameters["properties"];
   // The last of equal keys wins, as with JSON.parse.
   const spelled = new Map<string, string>();
-  for (const [key, value] of given) {
-    const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
-    spelled.set(key, spelledValue(value, allowedTypes(schema)));
-  }
+  for (const argument of given) spelled.set(argument.key, typedArgument(argument, tool));
   const json = `{${Array.from(spelled, ([key, value]) => `${JSON.stringify(key)}:${value}`).join(",")}}`;
   const scanner = new JsonScanner();
   scanner.scan(json, 0);
   return scanner.state === "whole" ? json : undefined;
+}
+
+/** The value of one argument as JSON text. */
+export function typedArgument({ key, value, isText = false }: GivenArgument, tool: ChatTool | undefined): string {
+  const properties = tool?.parameters["properties"];
+  const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+  const allowed = allowedTypes(schema);
+  return isText && (allowed === undefined || allowed.has("string"))
+    ? JSON.stringify(value)
+    : spelledValue(value, allowed);
 }
 
 function spelledValue(text: string, allowed: Types | undefined): string {

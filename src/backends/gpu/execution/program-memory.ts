@@ -31,7 +31,9 @@ export function refuseUnfitProgram(
   const { fused, limits } = context.options;
   if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
-  const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);
+  const unloaded = weights
+    .filter(({ resident, descriptor: { onHost } }) => resident === undefined && onHost !== true)
+    .map(({ descriptor }) => descriptor);
   const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({
     ...fused.program.kv,
     type,

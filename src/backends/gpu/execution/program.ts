@@ -158,6 +158,8 @@ export class GpuProgram implements CompiledProgram {
       throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
     try {
       const session = (this.#session ??= this.#begin(lease));
+      const { hostRows } = session.memory;
+      if (hostRows !== undefined) await hostRows.gather(step.tokens, this.#weights);
       const queued = this.#queue(step, session, outputs, lease, signal);
       const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);

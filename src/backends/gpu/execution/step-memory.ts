@@ -10,6 +10,7 @@ import type { LoweringContext } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
 import { maxResultWords } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
+import { HostRows } from "./host-rows.js";
 
 /**
  * Initial room for block tables, bias lists and masks: full contexts and masks of this many sequences. A step buffer
@@ -38,11 +39,14 @@ export class StepMemory implements Disposable {
   /** The results' pinned memory as 32-bit words. */
   readonly resultWords: Int32Array;
   readonly rows: PinnedMemory;
+  /** Rows of tables that stay in host memory; undefined if there are none. */
+  readonly hostRows: HostRows | undefined;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle) {
     this.#runtime = runtime;
     this.#context = context;
     const { regions, constants, options } = context;
+    this.hostRows = regions.hostRows.length === 0 ? undefined : new HostRows(runtime, regions.hostRows);
     try {
       this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
       this.#constants = this.#allocate("constants", constants.byteLength);
@@ -91,6 +95,10 @@ export class StepMemory implements Disposable {
 
   copyStep(usedBytes: number, stream: StreamHandle): void {
     this.#runtime.device.copyToDevice(this.#step.address, this.#staging.address, usedBytes, stream);
+    this.hostRows?.copy((place) => {
+      if (place.space === "weight") throw new TypeError("rows are copied to scratch memory");
+      return this.address(place);
+    }, stream);
   }
 
   address(place: Exclude<MemoryPlace, { space: "weight" }>): DeviceAddress {
@@ -99,6 +107,7 @@ export class StepMemory implements Disposable {
 
   [Symbol.dispose](): void {
     this.#runtime.release(() => {
+      this.hostRows?.[Symbol.dispose]();
       for (const block of this.#blocks.splice(0)) this.#runtime.memory.free(block);
       for (const memory of this.#pinned.splice(0)) this.#runtime.device.freeHost(memory);
     });

@@ -3,7 +3,16 @@
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { combinedBlocks, splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
+import {
+  combinedBlocks,
+  splitRows,
+  supportsAttention,
+  TILE_TOKENS,
+  tiledShape,
+  visibleSplits,
+} from "../memory/kv-layout.js";
+import { wideSplitRows, wideSplitShape, wideTiledShape } from "../memory/wide-attention.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
@@ -15,6 +24,9 @@ import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines, layerArguments, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
+/** Of several splits, and of one. */
+const SPLIT_KERNELS = ["attention_split", "attention_whole"];
+const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
@@ -41,8 +53,7 @@ function lowerAttention(
   handed: MatmulInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits } = context.options;
-  const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
+  const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
   const taken = {
@@ -53,6 +64,31 @@ function lowerAttention(
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
 }
 
+interface PrefillKernel {
+  readonly file: string;
+  readonly kernel: string;
+  readonly defines: Defines;
+  readonly blocksPerTile: number;
+  readonly sharedBytes: number;
+}
+
+/** The kernel of prefill; undefined if split attention handles any number of tokens. */
+function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
+  const { sharedBytes } = options.device;
+  const type = options.limits.kvCacheType;
+  const wide = wideTiledShape(type, operation, options.device);
+  if (wide !== undefined) {
+    const kernel = {
+      file: "attention/wide-tiled",
+      kernel: "attention_wide_tiled",
+      blocksPerTile: TILE_TOKENS / wide.rows,
+    };
+    return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
+  }
+  const shape = tiledShape(type, operation, sharedBytes);
+  return shape === undefined ? undefined : { file: "attention/tiled", kernel: "attention_tiled", ...shape };
+}
+
 function tiledAttention(
   context: LoweringContext,
   operation: AttentionOperation,
@@ -60,16 +96,15 @@ function tiledAttention(
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale, sinks } = operation;
-  const { device, limits } = context.options;
-  const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
+  const shape = prefillKernel(context, operation);
   if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
-    file: "attention/tiled",
+    file: shape.file,
     variants: [
       {
-        kernel: "attention_tiled",
+        kernel: shape.kernel,
         defines: {
           ...cacheDefines(context, operation),
           ...attentionDefines(operation),
@@ -135,19 +170,24 @@ function splitTurn(
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
+  const { device, limits } = context.options;
+  const wide = wideSplitShape(limits.kvCacheType, operation, device);
   const defines = {
     ...cacheDefines(context, operation),
     ...attentionDefines(operation),
+    ...wide?.defines,
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
   };
+  const kernels = wide === undefined ? SPLIT_KERNELS : WIDE_SPLIT_KERNELS;
   return {
     label: "attention",
-    file: "attention/split",
-    variants: [
-      { kernel: "attention_split", defines },
-      { kernel: "attention_whole", defines },
-    ],
+    file: wide === undefined ? "attention/split" : "attention/wide-split",
+    variants: kernels.map((kernel) => ({
+      kernel,
+      defines,
+      ...(wide === undefined ? {} : { sharedBytes: wide.sharedBytes }),
+    })),
     choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
     arguments: {
       ...partArguments(context, operation, first),
@@ -160,7 +200,11 @@ function splitTurn(
       ...layerArguments(context, operation.layer),
       scale,
     },
-    grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
+    grid: (size) => [
+      visibleSplits(operation, size.splits),
+      wide === undefined ? splitRows(operation) : wideSplitRows(operation, wide),
+      tokensOf(size),
+    ],
     // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };

@@ -18,7 +18,8 @@ export interface GpuLoweringOptions {
   readonly fused: FusedProgram;
   readonly weights: readonly TensorDescriptor[];
   readonly limits: ProgramLimits;
-  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
+  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes"> &
+    Partial<Pick<GpuProperties, "architecture">>;
   readonly kind: DriverKind;
   readonly deterministic: boolean;
 }
@@ -57,6 +58,7 @@ export class LoweringContext {
   readonly #groups: readonly number[];
   /** Groups that read each value, itself or through a view, by the value whose memory it is. */
   readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
+  readonly #routed: ReadonlySet<ValueId>;
 
   constructor(options: GpuLoweringOptions, constants: Constants, whole?: LoweringContext) {
     this.options = options;
@@ -74,6 +76,7 @@ export class LoweringContext {
     this.constants = constants.floats;
     this.#stretches = constants.stretches;
     this.#readers = whole === undefined ? readersOf(options.fused) : whole.#readers;
+    this.#routed = whole === undefined ? routedIn(options.fused) : whole.#routed;
     this.compact = whole === undefined ? new LoweringContext(options, constants, this) : this;
   }
 
@@ -129,6 +132,11 @@ export class LoweringContext {
     );
   }
 
+  /** Whether a value is the logits of a router. */
+  isRouted(id: ValueId): boolean {
+    return this.#routed.has(id);
+  }
+
   weight(id: WeightId | undefined): MemoryPlace | number {
     return id === undefined ? 0 : { space: "weight", weight: id };
   }
@@ -166,4 +174,11 @@ function readersOf({ program, groups }: FusedProgram): ReadonlyMap<ValueId, read
 
 function rootsRead({ parts }: Group, values: readonly Value[]): ReadonlySet<ValueId> {
   return new Set(parts.flatMap((part) => inputsOf(part)).map((id) => values[id].base ?? id));
+}
+
+/** The values that routers read. */
+function routedIn({ program }: FusedProgram): ReadonlySet<ValueId> {
+  return new Set(
+    program.operations.flatMap((operation) => (operation.kind === "route-experts" ? [operation.input] : [])),
+  );
 }

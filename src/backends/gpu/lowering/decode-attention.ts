@@ -6,6 +6,7 @@ import type { Group } from "../../../graph/fusion.js";
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
 import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
+import { wideSplitShape } from "../memory/wide-attention.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
@@ -16,7 +17,7 @@ import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
 /**
- * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ * Blocks for each multiprocessor, up to which a block takes fewer query heads: it is done sooner, but rows are read again.
  */
 const MAX_SINGLE_BLOCKS = 2;
 
@@ -41,7 +42,9 @@ export function joinedBefore(
   if (group?.form !== "head-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
   const { query, store } = group;
   const { operation } = next;
-  if (store.layer !== operation.layer) return undefined;
+  const { device, limits } = context.options;
+  const isWide = wideSplitShape(limits.kvCacheType, operation, device) !== undefined;
+  if (store.layer !== operation.layer || isWide) return undefined;
   if (query === undefined) return group;
   return operation.query === query.out && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
 }
@@ -80,9 +83,13 @@ export function decodeAttention(
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
   const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
 
-  const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = (size: LaunchSize): boolean =>
-    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
+  /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
+  const choiceFor = (size: LaunchSize): number => {
+    const fits = (blockHeads: number): boolean =>
+      size.tokens * splitRows(operation, blockHeads) * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+    return Math.max(0, choices.findLastIndex(fits));
+  };
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -93,13 +100,13 @@ export function decodeAttention(
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention/decode",
-    variants: [groupHeads, 1].flatMap((blockHeads) =>
+    variants: choices.flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,
         defines: { ...defines, BLOCK_HEADS: blockHeads },
       })),
     ),
-    choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
+    choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
     arguments: {
       ...preparationArguments(context, group),
       ...layerArguments(context, layer),
@@ -117,7 +124,7 @@ export function decodeAttention(
     },
     grid: (size) =>
       isDecoding(context, size)
-        ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
+        ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens]
         : [0, 0, 0],
   };
   return { launch, leavesParts };

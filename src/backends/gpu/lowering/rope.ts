@@ -34,7 +34,7 @@ export function tableArguments(context: LoweringContext, layer: number): LaunchS
 }
 
 /** Rotations of a head; none without an operation. */
-function rotationDefines(rope: RopeOperation | undefined): Defines {
+export function rotationDefines(rope: RopeOperation | undefined): Defines {
   if (rope === undefined) return { ROTARY_WIDTH: 0, ADJACENT: 0 };
   const { rotaryWidth, style, firstColumn = 0 } = rope;
   return {
@@ -85,7 +85,7 @@ function headBlocks(context: LoweringContext, heads: number): Required<Pick<Laun
   };
 }
 
-function rotationArguments(context: LoweringContext, rope: RopeOperation | undefined): LaunchSpec["arguments"] {
+export function rotationArguments(context: LoweringContext, rope: RopeOperation | undefined): LaunchSpec["arguments"] {
   const shared = { step: context.stepField("head"), positions: context.stepField("positions") };
   if (rope === undefined) return { ...shared, factors: 0, stretches: 0, ratio: 1, magnitude: 1 };
   const { ratio, magnitude } = context.options.fused.program.ropes[rope.rope];

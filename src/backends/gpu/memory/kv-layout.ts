@@ -8,6 +8,7 @@ import { type KvLayerShape, kvLayers, type KvShape } from "../../../graph/progra
 import { groupBlocks } from "../../cache-size.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 import { supportsHostKvCache } from "../../host-memory.js";
+import type { DriverKind } from "../drivers/shared/driver.js";
 import { roundUp } from "./device-memory.js";
 
 /** Positions per thread block of split attention: kSplitPositions of kernels/device/step.h. */
@@ -32,6 +33,8 @@ const WIDE_BLOCK_HEADS = 8;
 const COMBINED_COLUMNS = 128;
 /** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
+/** Widths of heads whose rows the matrix units take from registers: ATTENTION_MATRIX of kernels/attention/rows.h. */
+const MATRIX_WIDTHS = [64, 128, 256];
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
 /** Maximum number of blocks of a grid along y and z. */
@@ -278,13 +281,21 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Maximum query heads per thread block of attention/decode.hip that do not spill registers. */
+/**
+ * Query heads per thread block of attention/decode.hip, the most first: as many as do not spill registers, fewer if there
+ * would be too few blocks. More heads read rows of the cache fewer times.
+ */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
-): number {
+  kind: DriverKind,
+): readonly number[] {
   const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
-  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4);
+  const usesMatrixUnits =
+    kind === "cuda" && type === "f16" && [keyWidth, valueWidth].every((width) => MATRIX_WIDTHS.includes(width));
+  const most = usesMatrixUnits ? 8 : widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4;
+  const choices = [most, Math.min(most, 4), 1].map((count) => Math.min(count, heads / kvHeads));
+  return choices.filter((count, index) => choices.indexOf(count) === index);
 }
 
 /** Floats that split attention passes to the combining kernel: weighted values, and two for each head and split. */
