@@ -6,7 +6,7 @@ import type { Operation } from "./operation.js";
 import type { KvGroup, KvReach, KvShape } from "./program.js";
 
 /** The place of a layer: its group, and its index among the layers of the group. */
-export interface KvLayerPlace {
+export interface KvPlace {
   readonly group: number;
   readonly index: number;
 }
@@ -28,8 +28,8 @@ export function kvGroups({ groups, layers }: KvShape): readonly KvGroup[] {
 }
 
 /** Where each layer is. */
-export function kvPlaces(groups: readonly KvGroup[]): readonly KvLayerPlace[] {
-  const places: KvLayerPlace[] = [];
+export function kvPlaces(groups: readonly KvGroup[]): readonly KvPlace[] {
+  const places: KvPlace[] = [];
   for (const [group, { layers }] of groups.entries())
     for (const [index, layer] of layers.entries()) places[layer] = { group, index };
   return places;

@@ -185,13 +185,13 @@ void test_kv_groups() {
   }
   options.blocks = 9;
   options.blocks_by_group = {9, 4};
-  KvCache larger(options);
-  check_refused("blocks", [&] { larger.check_copy_from(cache, {7}); });
-  check_refused("blocks", [&] { larger.check_copy_from(cache, {7, 4}); });
-  check_refused("blocks", [&] { larger.check_copy_from(cache, {-1, 3}); });
-  larger.check_copy_from(cache, {7, 3});
-  larger.copy_from(cache, {7, 3});
-  CHECK(larger.cells(1, 0)[2 * block] == 7 && larger.cells(2, 0)[6 * block] == 16, "grown");
+  KvCache grown(options);
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {7}); });
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {7, 4}); });
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {-1, 3}); });
+  grown.check_copy_from(cache, {7, 3});
+  grown.copy_from(cache, {7, 3});
+  CHECK(grown.cells(1, 0)[2 * block] == 7 && grown.cells(2, 0)[6 * block] == 16, "grown");
   options.blocks_by_group = {9};
   check_refused("kvCache.blocksByGroup", [&] { KvCache::size_bytes(options); });
   options.blocks_by_group = {9, 10};

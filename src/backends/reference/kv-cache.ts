@@ -2,7 +2,7 @@
 // f32; the narrower types are quantized when they are written, which makes this cache the reference for the others.
 
 import { BackendError } from "../../errors.js";
-import { kvGroups, type KvLayerPlace, kvPlaces } from "../../graph/cache-groups.js";
+import { kvGroups, type KvPlace, kvPlaces } from "../../graph/cache-groups.js";
 import { kvLayers } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
@@ -55,7 +55,7 @@ export class ReferenceKvCache implements KvCache {
     this.sizeBytes = kvCacheBytes(options);
     const counts = groupBlocks(options);
     const shapes = kvLayers(options);
-    const allocate = ({ group }: KvLayerPlace, layer: number): KvLayerStorage => {
+    const allocate = ({ group }: KvPlace, layer: number): KvLayerStorage => {
       const { kvHeads, keyWidth, valueWidth } = shapes[layer];
       // Small integers to the compiler: see matrix.ts.
       const keyRow = (kvHeads * keyWidth) | 0;
