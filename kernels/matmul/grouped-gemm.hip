@@ -8,19 +8,22 @@
 //
 // What bounds it, for Q4_K on an H200 (20 bytes a cycle and multiprocessor from memory, 128 from shared memory; a
 // product of 16 × 8 × 16 about every 6 cycles and quarter of a multiprocessor):
-//   few tokens an expert    Bytes. 128 × 4 lanes hold 18 bytes of 4 lines each, AHEAD times: at 2 that is 70 KB in flight
-//                           on each multiprocessor, twice what the latency of memory asks for. Decoding 4 lines takes
-//                           360 instructions a wave and slab, the products of 16 tokens 40: at four instructions a cycle
-//                           that is 20 bytes a cycle, as much as memory gives. So tiles are no larger than they must be.
+//   few tokens an expert    Bytes. The lanes of three blocks hold 18 bytes of 4 lines each, AHEAD times: at 2 that is
+//                           55 KB in flight on each multiprocessor, more than the latency of memory asks for. Decoding
+//                           4 lines takes 380 instructions a wave and slab, all else 130: at four instructions a cycle
+//                           that is 18 bytes a cycle. So tiles are no larger than they must be, and a wave has 32 rows.
 //   many tokens an expert   Products. A wave has 32 rows and all 128 tokens: what it decodes is used for 256 products, so
 //                           decoding hides behind them, and no wave decodes what another has decoded. To dequantize all
 //                           experts to memory first would write and read 1.2 GB a layer of a 30B mixture, 0.5 ms, as long
 //                           as the products themselves, and take as much scratch memory. The input is read from shared
 //                           memory at two thirds of its rate: 32 rows a wave are enough. Two blocks of four waves on a
-//                           multiprocessor: while one begins or ends, the other multiplies.
-// Defines: TYPE0; SPLIT: the input as two halves, for weights that are plain floats; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
-// from memory; GATED: gate and up, of one type and size; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue
-// needs; ACTIVATION (device/activation.h); STAGES of input; AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
+//                           multiprocessor: while one begins or ends, the other multiplies. A slab is 256 products of a
+//                           wave and 640 other instructions. On sm_90 matmul/grouped-wide.hip takes its place.
+// Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
+// from memory; GATED: gate and up, of one type and size; SPLIT: the input is split rows (rows/slot-rows.hip), for weights
+// that are plain floats; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue needs; ACTIVATION
+// (device/activation.h); STAGES of input; AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and
+// slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, or without a router USED × token_blocks.
 // v1 Not measured yet.
 #ifndef AHEAD
