@@ -7,7 +7,7 @@ import { detectArchitecture } from "../../../src/architectures/registry.js";
 import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-table.js";
 import { SHAPES } from "../../../src/cli/synth/shape.js";
 import { synthPlan } from "../../../src/cli/synth/model-plan.js";
-import { MIX_NAMES } from "../../../src/cli/synth/type-mix.js";
+import { MIX_NAMES, type MixName } from "../../../src/cli/synth/type-mix.js";
 import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import type { HeaderPlan } from "../../../src/gguf/header-encoder.js";
 import { GraphBuilder } from "../../../src/graph/builder.js";
@@ -18,6 +18,8 @@ import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
 import { latentCase, mixedLayersCase, preparedCase } from "../../conformance/attention-forms.js";
 import { type ProgramCase, programOf } from "../../conformance/harness.js";
+import { familyModel } from "../../conformance/models/family-model.js";
+import { FAMILY_NAMES, familyCase } from "../../conformance/models/family-shapes.js";
 import { SHAPE_CASES, TYPE_CASES } from "../../conformance/models/random-cases.js";
 import { randomModel } from "../../conformance/models/random-model.js";
 
@@ -49,10 +51,27 @@ export function representativeModels(): readonly RepresentativeModel[] {
   const shaped = SHAPE_CASES.map(({ name, spec }) => modelOf(name, randomModel(spec)));
   const attributed = ATTRIBUTED_TYPES.map(attributedModel);
   const forms = FORMS.map(([name, wanted]) => formModel(name, wanted));
+  const families = familyModels();
   const distinct = new Map(
-    [...published, ...typed, ...shaped, ...attributed, ...forms].map((model) => [kernelsDependOn(model), model]),
+    [...published, ...typed, ...shaped, ...attributed, ...forms, ...families].map((model) => [
+      kernelsDependOn(model),
+      model,
+    ]),
   );
   return [...distinct.values()].filter(isSupported);
+}
+
+/** A small model of every family, with weights of F32: what only some of them have, as layer norms and groups of experts. */
+export function familyModels(): readonly RepresentativeModel[] {
+  return FAMILY_NAMES.map((family) => familyCase(family, 0))
+    .map(({ name, seed, shape }) => modelOf(name, familyModel(seed, shape)))
+    .filter(isSupported);
+}
+
+/** A published shape of few layers, its matrices of a mix of types. */
+export function publishedModel(name: keyof typeof SHAPES, mix: MixName): RepresentativeModel {
+  const shape = { ...SHAPES[name], layers: 3, vocabulary: { ...SHAPES.tinyllama.vocabulary, size: FEW_WORDS } };
+  return modelOf(name, synthPlan(name, shape, { mix, seed: 1 }));
 }
 
 const ATTRIBUTED_TYPES: readonly SupportedTypeName[] = ["Q4_K", "F16"];

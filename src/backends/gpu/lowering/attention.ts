@@ -22,7 +22,7 @@ import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partAr
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
-import { cacheDefines, layerArguments } from "./rope.js";
+import { cacheDefines, layerArguments, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 /** Of several splits, and of one. */
@@ -121,11 +121,9 @@ function tiledAttention(
       },
     ],
     arguments: {
-      step: context.stepField("head"),
       tiles: context.stepField("tiles"),
       positions: context.stepField("positions"),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: query.place,
       query_stride: query.stride,
       heads,
@@ -200,8 +198,7 @@ function splitTurn(
       ...partArguments(context, operation, first),
       ...written.from(first),
       sequences: shifted(context.stepField("sequences"), first * INT_BYTES),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: shifted(query.place, first * query.stride * FLOAT_BYTES),
       query_stride: query.stride,
       kv_heads: kvHeads,
