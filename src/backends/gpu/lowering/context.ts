@@ -17,7 +17,8 @@ export interface GpuLoweringOptions {
   readonly fused: FusedProgram;
   readonly weights: readonly TensorDescriptor[];
   readonly limits: ProgramLimits;
-  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
+  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes"> &
+    Partial<Pick<GpuProperties, "architecture">>;
   readonly kind: DriverKind;
   readonly deterministic: boolean;
 }
