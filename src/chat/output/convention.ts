@@ -40,6 +40,7 @@ const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[
   ["<|START_ACTION|>", "action-list"],
   ["<TOOLCALL>", "capital-list"],
   ["<|/tool_call|>", "closed-list"],
+  ["<|/tool|>", "closed-list"],
   ["<|tool_call|>", "open-list"],
   ["<function_calls>", "python-lines"],
   [">>>${recipient}", "recipients"],
