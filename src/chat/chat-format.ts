@@ -103,7 +103,9 @@ export class ChatFormat {
     const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
     const capabilities = await this.#capabilitiesOf(template);
     const told = callConvention(template, this.#hasToken);
-    const convention = capabilities.tools || conventionOf(told).marksReply === true ? told : "bare-json";
+    // A template that shows calls, but no tools, leaves it to the system message to describe them.
+    const knows = capabilities.tools !== undefined || capabilities.calls !== undefined;
+    const convention = knows || conventionOf(told).marksReply === true ? told : "bare-json";
     const callsBefore = conversation.messages.reduce((count, { toolCalls = [] }) => count + toolCalls.length, 0);
     const forms = toolChoiceForms(convention, tools, {
       choice: conversation.toolChoice,
@@ -156,7 +158,7 @@ export class ChatFormat {
       ...thinkingVariables(template, convention, thinking, checkedOptions(templateOptions)),
       ...this.#tokens,
       messages: messageVariables(messages, tools, context),
-      ...toolsVariables(template, tools),
+      ...toolsVariables(template, tools, capabilities.tools),
       add_generation_prompt: true,
     };
     return new PromptText(await this.#runner.render(template, variables, signal));
