@@ -129,9 +129,8 @@ export class ChatFormat {
           reasoningOpen: false,
           trimsStart: false,
         }
-      : { ...common, tools, reasoning, reasoningOpen: open && thinking !== false };
-    const closes = open && thinking === false;
-    const settled = closes ? closed(rendered, reasoning) : rendered;
+      : { ...common, tools, reasoning, reasoningOpen: open };
+    const settled = open && constrained ? closed(rendered, reasoning) : rendered;
     // With a choice between calls and an answer, the grammar writes what is around the answer.
     const prompt = this.#withBos(constrained && forms.length === 0 ? settled.withTrusted(answer.prefix) : settled);
     return {
@@ -195,7 +194,7 @@ export class ChatFormat {
   }
 }
 
-/** Closes the reasoning block that the template opened, although the reply shall not begin with reasoning. */
+/** Closes the reasoning block that the template opened: constrained text cannot begin with reasoning. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
   return prompt.withEnd(marks?.closing ?? `\n\n${marks?.close}\n\n`);
 }

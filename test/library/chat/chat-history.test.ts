@@ -112,12 +112,17 @@ describe("reasoning", () => {
     expect(await prompt(parts, [user, calling, ...results])).toContain(`assistant:[THINK]Two cities.[/THINK]${rest}`);
   });
 
-  test("that the template opens anyway is closed, if there shall be none", async () => {
+  test("that the template opens anyway is closed where a grammar holds the answer", async () => {
     const opens = "{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
-    expect(await prompt(opens, [user], { tools: [], thinking: false })).toBe("Bern and Bonn?<think>\n\n</think>\n\n");
+    expect(await prompt(opens, [user], { tools: [], constrained: true })).toBe(
+      "Bern and Bonn?<think>\n\n</think>\n\n",
+    );
+    // A model whose template has no switch always thinks.
+    expect(await prompt(opens, [user], { tools: [], thinking: false })).toMatch(/<think>$/);
     const seed =
       "{% for m in messages %}{{ m.content }}{% endfor %}{{- '</seed:think>' if false }}{% if thinking_budget == 0 %}{{- '<seed:think><seed:cot_budget_reflect>' }}{% endif %}";
-    expect(await prompt(seed, [user], { tools: [], thinking: false })).toBe(
+    expect(await prompt(seed, [user], { tools: [], thinking: false })).toMatch(/<seed:cot_budget_reflect>$/);
+    expect(await prompt(seed, [user], { tools: [], constrained: true })).toBe(
       "Bern and Bonn?<seed:think><seed:cot_budget_reflect></seed:cot_budget_reflect></seed:think>",
     );
     expect(await prompt(seed, [user], { tools: [] })).toBe("Bern and Bonn?");
