@@ -24,6 +24,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/project/native-build.test.ts",
   "test/project/scripts.test.ts",
   "test/library/chat/hostile-templates.test.ts",
+  "test/server/tool-conventions.test.ts",
   "test/grammar/served-answers.test.ts",
   "test/cli/serve.test.ts",
   "test/server/unread.test.ts",
