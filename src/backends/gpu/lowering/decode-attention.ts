@@ -12,7 +12,7 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { cacheDefines, layerArguments, preparationArguments, preparationDefines } from "./rope.js";
+import { cacheDefines, layerArguments, preparationArguments, preparationDefines, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
@@ -52,12 +52,12 @@ export function joinedBefore(
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
 export function partArguments(
   context: LoweringContext,
-  { heads, sinks }: AttentionOperation,
+  { heads, sinks, layer }: AttentionOperation,
   first: number,
 ): LaunchSpec["arguments"] {
   const { values, weights, splits } = context.regions.attention;
   return {
-    step: context.stepField("head"),
+    step: context.groupField("head", layer),
     positions: shifted(context.stepField("positions"), first * INT_BYTES),
     partial_values: values,
     partial_weights: weights,
@@ -112,8 +112,7 @@ export function decodeAttention(
       ...layerArguments(context, layer),
       ...partArguments(context, operation, 0),
       ...written.values,
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, layer),
       query: queries.place,
       key: keys.place,
       value: values.place,
