@@ -67,9 +67,8 @@ double probability(ExpertGating gating, double logit, double highest, double tot
 
 void test_probabilities(const RowIsa& isa) {
   Numbers numbers(23);
-  for (const ExpertGating gating :
-       {ExpertGating::softmax, ExpertGating::sigmoid, ExpertGating::softmax_selected, ExpertGating::sqrt_softplus,
-        ExpertGating::sigmoid_selected}) {
+  for (const ExpertGating gating : {ExpertGating::softmax, ExpertGating::sigmoid, ExpertGating::softmax_selected,
+                                    ExpertGating::sqrt_softplus, ExpertGating::sigmoid_selected}) {
     for (const size_t count : kCounts) {
       std::vector<float> logits = numbers.row(count, 8);
       if (count > 3) logits[1] = 95, logits[2] = -95;
