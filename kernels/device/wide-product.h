@@ -34,8 +34,8 @@ DEVICE void wide_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-#define WIDE_TILE(n)                                                                                               \
-  "+f"(sums[n].values[0]), "+f"(sums[n].values[1]), "+f"(sums[n].values[2]), "+f"(sums[n].values[3]),              \
+#define WIDE_TILE(n)                                                                                  \
+  "+f"(sums[n].values[0]), "+f"(sums[n].values[1]), "+f"(sums[n].values[2]), "+f"(sums[n].values[3]), \
       "+f"(sums[n].values[4]), "+f"(sums[n].values[5]), "+f"(sums[n].values[6]), "+f"(sums[n].values[7])
 #define WIDE_LEFT "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3])
 
@@ -48,7 +48,8 @@ struct WideProduct<64> {
     asm volatile(
         "{ .reg .pred keep; setp.ne.b32 keep, %37, 0;"
         " wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
-        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23,"
+        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
+        "%23,"
         " %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, keep, 1, 1, 0; }"
         : WIDE_TILE(0), WIDE_TILE(1), WIDE_TILE(2), WIDE_TILE(3)
         : WIDE_LEFT, "l"(place), "r"(1));
@@ -62,7 +63,8 @@ struct WideProduct<128> {
     asm volatile(
         "{ .reg .pred keep; setp.ne.b32 keep, %69, 0;"
         " wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"
-        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23,"
+        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
+        "%23,"
         " %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45,"
         " %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63},"
         " {%64, %65, %66, %67}, %68, keep, 1, 1, 0; }"

@@ -146,7 +146,12 @@ describe("fuse", () => {
 
     /** Queries and keys that are columns of the input, prepared by `prepare`, and attention over them. */
     function attention(
-      prepare: (graph: GraphBuilder, query: ValueId, key: ValueId, value: ValueId) => readonly [ValueId, ValueId, ValueId],
+      prepare: (
+        graph: GraphBuilder,
+        query: ValueId,
+        key: ValueId,
+        value: ValueId,
+      ) => readonly [ValueId, ValueId, ValueId],
     ): readonly string[] {
       return groupsOf((graph, input) => {
         const [query, key] = [graph.columns(input, "q", 0, 16), graph.columns(input, "k", 16, 16)];

@@ -24,7 +24,9 @@ export function lowerConcat(
   return {
     label: rope === undefined ? "concat heads" : "rope and concat heads",
     file: "attention/concat",
-    variants: [{ kernel: "concat_heads", defines: rotationDefines(rope === undefined ? rope : { ...rope, firstColumn: 0 }) }],
+    variants: [
+      { kernel: "concat_heads", defines: rotationDefines(rope === undefined ? rope : { ...rope, firstColumn: 0 }) },
+    ],
     arguments: {
       ...rotation,
       row_count: context.rowCount(out.rows),

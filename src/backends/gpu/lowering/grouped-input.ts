@@ -29,7 +29,8 @@ export function prepareGroupedInput(
   isNeeded: (size: LaunchSize) => boolean,
 ): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
   const plain = isPlain(context.options.weights[operation.weight]);
-  const { launches, input } = plain || wide ? slotRows(context, operation, wide ? "wide" : "split") : halfRows(context, operation);
+  const { launches, input } =
+    plain || wide ? slotRows(context, operation, wide ? "wide" : "split") : halfRows(context, operation);
   return {
     launches: launches.map((launch) => ({
       ...launch,
