@@ -152,7 +152,7 @@ describe("what the kernels say themselves", () => {
     expect(kernel("attention/kv-cache.h")).toContain("kPlaneAlignment = 256;");
     expect(kernel("attention/rows.h")).toContain("MOST_BLOCK_HEADS (WIDE_HEADS ? 8 : 16)");
     expect(kernel("attention/rows.h")).toContain("WIDE_HEADS (KEY_WIDTH > 256 || VALUE_WIDTH > 256)");
-    expect(kernel("attention/combine.hip")).toContain("kBlockColumns = VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128;");
+    expect(kernel("attention/combine.hip")).toContain("COMBINED_COLUMNS (VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128)");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_WAVES 4");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_POSITIONS 64");
     expect(kernel("attention/tiled.hip")).toContain("kTileParts = 4 / kWaves;");

@@ -29,8 +29,9 @@ const WIDE_HEAD = 256;
 /** Default number of query heads per block, of narrow and wide heads: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
 const WIDE_BLOCK_HEADS = 8;
-/** Columns per block of attention/combine.hip, of wide heads. */
+/** Columns per block of attention/combine.hip, of wide heads, and over many splits. */
 const COMBINED_COLUMNS = 128;
+export const FEW_COMBINED_COLUMNS = 32;
 /** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
 /** Widths of heads whose rows the matrix units take from registers: ATTENTION_MATRIX of kernels/attention/rows.h. */
@@ -210,7 +211,7 @@ function isWide({ keyWidth, valueWidth }: HeadWidths): boolean {
   return Math.max(keyWidth, valueWidth) > WIDE_HEAD;
 }
 
-/** Blocks of attention/combine.hip for each head: kColumnBlocks there. */
+/** Blocks of attention/combine.hip for each head, with its own choice of columns per block: kColumnBlocks there. */
 export function combinedBlocks(valueWidth: number): number {
   return valueWidth <= WIDE_HEAD ? 1 : Math.ceil(valueWidth / COMBINED_COLUMNS);
 }
