@@ -9,7 +9,7 @@ import type { ScheduledSequence } from "./scheduled-sequence.js";
 /** How many blocks of each cache group are needed. */
 export interface CacheDemand {
   readonly blocks: readonly number[];
-  /** Maximum that a single sequence may need to run alone. */
+  /** Maximum that a single sequence uses if it runs alone. */
   readonly largest: readonly number[];
 }
 
@@ -63,15 +63,12 @@ export class BlockDemand {
 
   total(): CacheDemand {
     const { reaches, blockTokens, maxBlocks } = this.#pools;
-    const contents = {
-      tokens: this.#blocks * blockTokens,
-      sequences: this.#slots,
-      stepTokens: this.#stepTokens,
-      blockTokens,
-    };
+    const sizes = { stepTokens: this.#stepTokens, blockTokens };
+    const contents = { tokens: this.#blocks * blockTokens, sequences: this.#slots, ...sizes };
+    const most = (blocks: number, group: number): number => Math.min(blocks, maxBlocks[group]);
     return {
-      blocks: reaches.map((reach, group) => Math.min(groupBlocksFor(reach, contents), maxBlocks[group])),
-      largest: reaches.map((reach) => leastBlocks(reach, this.#longest, blockTokens)),
+      blocks: reaches.map((reach) => groupBlocksFor(reach, contents)).map(most),
+      largest: reaches.map((reach) => sequenceBlocks(reach, this.#longest, sizes)).map(most),
     };
   }
 }

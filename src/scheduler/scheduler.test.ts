@@ -295,4 +295,67 @@ describe("Scheduler", () => {
       sequences: 64,
     });
   });
+
+  describe("with a sliding window", () => {
+    const held = ({ tables }: ScheduledSequence): number[] => tables.groups.map(({ heldBlocks }) => heldBlocks);
+
+    it("takes a window's blocks step by step and releases those that no query sees", () => {
+      const bench = new Bench(40, {}, [{ blocks: 9, window: 8 }]);
+      const sequence = bench.add(60);
+      const counted: number[][] = [];
+      while (sequence.computed < 60) {
+        bench.step();
+        counted.push(held(sequence));
+      }
+      expect(counted).toEqual([
+        [15, 2],
+        [15, 2],
+        [15, 2],
+        [15, 2],
+      ]);
+      bench.step();
+      expect(held(sequence)).toEqual([16, 3]);
+    });
+
+    it("shortens a chunk if the window has few blocks left", () => {
+      const bench = new Bench(40, {}, [{ blocks: 4, window: 8 }]);
+      bench.add(40);
+      expect([bench.step(), bench.step(), bench.step()].map(counts)).toEqual([[16], [8], [8]]);
+    });
+
+    it("lets the first in order take the blocks of the last, which starts again later", () => {
+      const bench = new Bench(60, { sequences: 2 }, [{ blocks: 8, window: 16 }]);
+      const [first, second] = [bench.add(40, { first: 0 }), bench.add(12, { first: 500 })];
+      const served: ScheduledSequence[] = [];
+      for (let step = 0; step < 40 && first.length < 60; step++)
+        served.push(...bench.step().map(({ sequence }) => sequence));
+      expect(first.length).toBe(60);
+      expect(second.preemptions).toBeGreaterThan(0);
+      bench.scheduler.remove(first);
+      while (second.length < 20) bench.step();
+      bench.scheduler.remove(second);
+      for (const pool of bench.pools.groups) expect(pool.availableBlocks).toBe(pool.blocks);
+    });
+
+    it("runs a sequence of any length in a window's few blocks, and rejects one whose window does not fit", () => {
+      const bench = new Bench(1000, {}, [{ blocks: 4, window: 8 }]);
+      expect(
+        bench.scheduler.submit({ tokens: Int32Array.of(1), capacityTokens: 3000, priority: 0, slots: 1 }),
+      ).toBeTypeOf("object");
+      const narrow = new Bench(1000, {}, [{ blocks: 3, window: 8 }]);
+      expect(narrow.scheduler.submit({ tokens: Int32Array.of(1), capacityTokens: 3000, priority: 0, slots: 1 })).toBe(
+        "too-large",
+      );
+    });
+
+    it("demands windows and one step instead of whole sequences", () => {
+      const bench = new Bench(1000, {}, [{ blocks: 500, window: 8 }]);
+      bench.add(400);
+      bench.add(400);
+      expect(bench.scheduler.demand()).toEqual({
+        blocks: [2 * 105 + 1, 2 * 2 * 3 + 4],
+        largest: [105, 7],
+      });
+    });
+  });
 });

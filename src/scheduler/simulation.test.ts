@@ -333,7 +333,7 @@ describe("a simulated day", () => {
       fc.property(world, (drawn) => {
         expect(run(drawn).refused).toBe(0);
       }),
-      { numRuns: 100 },
+      { numRuns: 60 },
     );
   });
 

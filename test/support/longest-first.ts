@@ -18,6 +18,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/gpu/large-steps.test.ts",
   "test/gpu/graphs.test.ts",
   "test/conformance/golden/golden-cpu.test.ts",
+  "test/conformance/cache-groups.test.ts",
   "test/gpu/lifetimes.test.ts",
   "test/gpu/cuda/failures.test.ts",
   "test/server/serving/together.test.ts",

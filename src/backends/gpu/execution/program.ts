@@ -305,7 +305,14 @@ export class GpuProgram implements CompiledProgram {
         `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`,
       );
     }
-    return kvCache.lease();
+    const lease = kvCache.lease();
+    const { groups } = this.#context.step.capacity;
+    if (lease.groups.length === groups) return lease;
+    lease[Symbol.dispose]();
+    throw new BackendError(
+      "BACKEND_STEP",
+      `[gpu] expected a KV cache of ${groups} cache groups, found ${lease.groups.length}`,
+    );
   }
 
   /** After a failure, waits for queued work before its memory is used again. */

@@ -102,7 +102,8 @@ export class LoweringContext {
     };
   }
 
-  stepField(field: StepField): MemoryPlace {
+  /** A field that all cache groups share; the head, for its counts, is the first group's. */
+  stepField(field: Exclude<StepField, "cells" | "tableStarts">): MemoryPlace {
     return { space: "step", byteOffset: this.step.offsets[field] };
   }
 
