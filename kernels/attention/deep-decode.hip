@@ -135,26 +135,47 @@ DEVICE void clear_queries(u16* queries, DeepMemory& memory) {
   if (thread_index() < kHeads) memory.backs[thread_index()] = 0.0f;
 }
 
-/** A prepared query, in two parts, by one wave. */
-DEVICE void stage_query(const HeadItems& items, int head, float factor, u16* queries, DeepMemory& memory) {
-  float largest = 0.0f;
-  give_head(items, [&](int, float number) { largest = max(largest, magnitude(number * factor)); });
-  float back = 0.0f;
-  const float scale = scale_of_query(wave_max(largest), back);
-  if (lane_index() == 0) memory.backs[head] = back;
-  u16* const line = queries + head * kKeyStride;
-  give_head(items, [&](int column, float number) {
-    const float scaled = number * factor * scale;
-    const u16 half = float_to_half(scaled);
-    line[column] = half;
-    line[kHeads * kKeyStride + column] = float_to_half(scaled - half_to_float(half));
-  });
+/** Prepared queries, in two parts, a head by each wave at a time. */
+DEVICE void stage_queries(const HeadItems* heads, int count, float factor, u16* queries, DeepMemory& memory) {
+  float largest[kRounds];
+#pragma unroll
+  for (int round = 0; round < kRounds; round++) {
+    largest[round] = 0.0f;
+    give_head(heads[round],
+              [&](int, float number) { largest[round] = max(largest[round], magnitude(number * factor)); });
+    largest[round] = wave_max(largest[round]);
+  }
+#pragma unroll
+  for (int round = 0; round < kRounds; round++) {
+    const int head = round * kWaves + wave_index();
+    if (head >= count) continue;
+    float back = 0.0f;
+    const float scale = scale_of_query(largest[round], back);
+    if (lane_index() == 0) memory.backs[head] = back;
+    u16* const line = queries + head * kKeyStride;
+    give_head(heads[round], [&](int column, float number) {
+      const float scaled = number * factor * scale;
+      const u16 half = float_to_half(scaled);
+      line[column] = half;
+      line[kHeads * kKeyStride + column] = float_to_half(scaled - half_to_float(half));
+    });
+  }
 }
 
-/** The weights of the norm of the head that a wave has in a round. */
-DEVICE HeadItems norm_of_round(const DeepDecodeArguments& a, int round) {
-  return round * kWaves + wave_index() < kBlockHeads ? read_norm_weights<QUERY_NORM_TYPE>(a.query_norm)
-                                                     : read_norm_weights<KEY_NORM_TYPE>(a.key_norm);
+/** Weights of the norms: read before anything of this step is there. */
+struct DeepNorms {
+  HeadItems query;
+  HeadItems key;
+};
+
+DEVICE HeadItems norm_of_item(const DeepNorms& norms, int item) {
+  HeadItems weights;
+#pragma unroll
+  for (int index = 0; index < kLaneItems; index++) {
+    weights.at[index].left = item < kBlockHeads ? norms.query.at[index].left : norms.key.at[index].left;
+    weights.at[index].right = item < kBlockHeads ? norms.query.at[index].right : norms.key.at[index].right;
+  }
+  return weights;
 }
 
 /** Which heads of which token a block computes, and which of its positions. */
@@ -169,8 +190,8 @@ struct DeepShare {
 };
 
 /** Queries, normed, rotated and times the scale and log2 e, and the token's own rows, to shared memory. */
-DEVICE void stage_token(const DeepDecodeArguments& a, const DeepShare& share, const HeadItems& first_weights,
-                        u16* queries, DeepMemory& memory) {
+DEVICE void stage_token(const DeepDecodeArguments& a, const DeepShare& share, const DeepNorms& norms, u16* queries,
+                        DeepMemory& memory) {
   const float* const query = a.query + u64(share.token) * u64(a.query_stride) + share.first_head * KEY_WIDTH;
   const float* const key = a.key + u64(share.token) * u64(a.key_stride) + share.kv_head * KEY_WIDTH;
   const float* const value = a.value + u64(share.token) * u64(a.value_stride) + share.kv_head * VALUE_WIDTH;
@@ -184,20 +205,20 @@ DEVICE void stage_token(const DeepDecodeArguments& a, const DeepShare& share, co
     if (share.owns && item == kKeyItem) heads[round] = read_head(key);
     if (share.owns && item == kKeyItem + 1) values = read_values(value);
   }
+  // Whether a head is there or not: rounds that wait for nothing but themselves are computed side by side.
+#pragma unroll
+  for (int round = 0; round < kRounds; round++) {
+    const HeadItems weights = norm_of_item(norms, round * kWaves + wave_index());
+    prepare_head(heads[round], weights, a.epsilon, memory.cosines, memory.sines);
+  }
   const float factor = score_factor(a.scale, share.position);
+  stage_queries(heads, share.heads, factor, queries, memory);
 #pragma unroll
   for (int round = 0; round < kRounds; round++) {
     const int item = round * kWaves + wave_index();
-    const bool is_key = share.owns && item == kKeyItem;
-    if (item < share.heads || is_key) {
-      prepare_head(heads[round], round == 0 ? first_weights : norm_of_round(a, round), a.epsilon, memory.cosines,
-                   memory.sines);
-      if (is_key) {
-        u16* const to = reinterpret_cast<u16*>(memory.key);
-        give_head(heads[round], [&](int column, float number) { to[column] = float_to_half(number); });
-      } else {
-        stage_query(heads[round], item, factor, queries, memory);
-      }
+    if (share.owns && item == kKeyItem) {
+      u16* const to = reinterpret_cast<u16*>(memory.key);
+      give_head(heads[round], [&](int column, float number) { to[column] = float_to_half(number); });
     }
     if (share.owns && item == kKeyItem + 1) {
       norm_values(values, a.value_epsilon);
@@ -295,11 +316,12 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   compute_rotations<kThreads>(a, position, memory.cosines, memory.sines);
   clear_queries(queries, memory);
   if (thread_index() == 0) memory.invalid = 0;
-  const HeadItems weights = norm_of_round(a, 0);
+  const DeepNorms norms = {read_norm_weights<QUERY_NORM_TYPE>(a.query_norm),
+                           read_norm_weights<KEY_NORM_TYPE>(a.key_norm)};
   barrier();
   dependency_wait();
 
-  stage_token(a, share, weights, queries, memory);
+  stage_token(a, share, norms, queries, memory);
   barrier();
   if (share.owns && head_in_group == 0) store_own(source, position, memory);
   const int begin = first_visible(position);
