@@ -20,7 +20,8 @@
 //     than with v1.
 // v3  a head of queries by one wave, with its norm; not measured.
 #ifndef RESIDENT_BLOCKS
-#define RESIDENT_BLOCKS 2
+// Of wide heads, one block's rows fill the registers (attention/matrix.h).
+#define RESIDENT_BLOCKS (KV_TYPE == 1 && (KEY_WIDTH > 128 || VALUE_WIDTH > 128) ? 1 : 2)
 #endif
 #include "device/portable.h"
 #include "device/step.h"

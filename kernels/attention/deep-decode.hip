@@ -303,12 +303,8 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   const int first = parts.begin + block_y() * parts.length;
   const DeepSource source = {layer,   a.tables + start, kv_head, a.kv_heads, min(first + parts.length - 1, position),
                              position};
-  const DeepShare share = {token,
-                           position,
-                           kv_head,
-                           kv_head * GROUP + head_in_group,
-                           min(kHeads, GROUP - head_in_group),
-                           source.last == position};
+  const DeepShare share = {
+      token, position, kv_head, kv_head * GROUP + head_in_group, min(kHeads, GROUP - head_in_group), last == position};
   DeepWalk walk;
   walk.first = first + wave_index() * kTile;
   walk.stages = stages + wave_index() * kStages * kTileHalves;
@@ -324,7 +320,6 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   stage_token(a, share, norms, queries, memory);
   barrier();
   if (share.owns && head_in_group == 0) store_own(source, position, memory);
-  const int begin = first_visible(position);
   DeepSums sums;
   begin_sums(queries, memory.backs, sums);
   walk_tiles(source, walk, [&](u16* tile, int tile_first) {

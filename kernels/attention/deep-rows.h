@@ -3,6 +3,7 @@
 // A file that includes this has kWaves, kTile, kStages, kKeyStride and kValueStride (halves from one row of a
 // tile to the next).
 #pragma once
+#include "attention/attributes.h"
 #include "attention/kv-cache.h"
 #include "device/async-copy.h"
 
@@ -14,6 +15,8 @@ struct DeepSource {
   const int* table;
   int kv_head;
   int kv_heads;
+  /** First visible position of the token: tables need not name blocks before it. */
+  int begin;
   /** The block's last position. */
   int last;
   /** Positions before it lie in the cache; the token's own key and value are not there yet. */
@@ -22,7 +25,8 @@ struct DeepSource {
 
 /** Where the row of this lane's place in a tile is, in any plane of the layer. */
 DEVICE int find_row(const DeepSource& source, int first) {
-  const int position = min(first + lane_index() % kTile, source.last);
+  const int wanted = min(first + lane_index() % kTile, source.last);
+  const int position = kLimited && wanted < source.begin ? source.begin : wanted;
   return int(
       cache_row(source.table[position / BLOCK_TOKENS], position % BLOCK_TOKENS, source.kv_head, source.kv_heads));
 }
@@ -44,7 +48,7 @@ DEVICE void each_chunk(const DeepSource& source, const CachePlane& plane, int fi
     const int place = at / HeadRow::kChunks % kTile, chunk = at % HeadRow::kChunks;
     const u8* const address = plane.rows + u64(wave_from(rows, place)) * HeadRow::kBytes + chunk * 16;
     if (Chunks::kAll % WAVE != 0 && at >= Chunks::kAll) continue;
-    take(index, place, chunk, address, first + place < source.stored);
+    take(index, place, chunk, address, first + place < source.stored && (!kLimited || first + place >= source.begin));
   }
 }
 

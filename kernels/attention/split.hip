@@ -17,7 +17,8 @@
 //     same bits; not measured.
 // v3  on the matrix units where rows are f16, as attention/decode.hip.
 #ifndef RESIDENT_BLOCKS
-#define RESIDENT_BLOCKS 2
+// Of wide heads, one block's rows fill the registers (attention/matrix.h).
+#define RESIDENT_BLOCKS (KV_TYPE == 1 && (KEY_WIDTH > 128 || VALUE_WIDTH > 128) ? 1 : 2)
 #endif
 #include "device/portable.h"
 #include "device/step.h"

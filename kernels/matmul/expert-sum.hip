@@ -37,11 +37,11 @@ constexpr int kSlotBlocks = WIDTH / kBlockWeights;
 constexpr int kSlotChunks = WIDTH / 16;
 constexpr int kBlocks = USED * kSlotBlocks;
 constexpr int kSweeps = (kBlocks + WAVE - 1) / WAVE;
-constexpr int kSumDepth = least(DEPTH, kSweeps);
+constexpr int kSumDepth = DEPTH < kSweeps ? DEPTH : kSweeps;
 constexpr int kSharedWidth = SHARED_SLOTS * WIDTH;
 constexpr int kSharedBlocks = kSharedWidth / kBlockWeights;
 constexpr int kSharedSweeps = (kSharedBlocks + WAVE - 1) / WAVE;
-constexpr int kSharedDepth = SHARED_SLOTS ? least(2, kSharedSweeps) : 1;
+constexpr int kSharedDepth = kSharedSweeps > 1 ? 2 : 1;
 
 struct ExpertSumArguments {
   const i8* values;

@@ -18,106 +18,27 @@
 //                           as the products themselves, and take as much scratch memory. The input is read from shared
 //                           memory at two thirds of its rate: 32 rows a wave are enough. Two blocks of four waves on a
 //                           multiprocessor: while one begins or ends, the other multiplies.
-// Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
+// Defines: TYPE0; SPLIT: the input as two halves, for weights that are plain floats; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
 // from memory; GATED: gate and up, of one type and size; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue
 // needs; ACTIVATION (device/activation.h); STAGES of input; AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, or without a router USED × token_blocks.
 // v1 Not measured yet.
-#ifndef GATED
-#define GATED 0
-#endif
-#ifndef ROUTED
-#define ROUTED 1
-#endif
-/** Whether there are biases, of BIAS_TYPE 0 (F32), 1 (F16) or 30 (BF16), factors of matrices, weights of slots. */
-#ifndef BIASED
-#define BIASED 0
-#endif
-#ifndef BIAS_TYPE
-#define BIAS_TYPE 0
-#endif
-#ifndef SCALED
-#define SCALED 0
-#endif
-#ifndef WEIGHTED
-#define WEIGHTED 0
-#endif
 #ifndef AHEAD
 #define AHEAD 1
 #endif
 #ifndef STAGES
 #define STAGES 1
 #endif
-/** Registers for the sums of the tile, and as many waves as there is room for beside them. */
-#ifndef RESIDENT_BLOCKS
-#if TOKENS <= 32
-#define RESIDENT_BLOCKS 4
-#elif TOKENS == 64
-#define RESIDENT_BLOCKS 3
-#else
-#define RESIDENT_BLOCKS 2
-#endif
-#endif
-
 #define MATRIX_WAVES 4
-#include "device/activation.h"
-#include "device/async-copy.h"
-#include "weights/half-blocks.h"
-#include "device/matrix-unit.h"
-
-struct GroupedGemmArguments {
-  const u16* halves;
-  const float* row_scales;
-  const int* row_count;
-  /** Of matmul/expert-order.hip. */
-  const int* slots;
-  const int* tiles;
-  const int* tile_count;
-  /** Of slot 0 of the first token. */
-  const float* slot_weights;
-  const u8* weights0;
-  const u8* weights1;
-  const u8* bias0;
-  const u8* bias1;
-  /** One for each matrix, or null. */
-  const float* factor0;
-  const float* factor1;
-  float* out;
-  int rows;
-  /** Of each matrix, and the first that is used. */
-  int matrix_rows;
-  int first_row0;
-  int first_row1;
-  int width;
-  int halves_stride;
-  /** From one slot's input to the next one's; 0: all slots read the same. */
-  int slot_columns;
-  int weights_stride;
-  int out_stride;
-  /** Tiles of a slot, where there is no router. */
-  int token_blocks;
-};
-
-constexpr int kTokens = TOKENS;
-constexpr int kRowWaves = MATRIX_WAVES;
-constexpr int kThreads = kRowWaves * WAVE;
-/** A wave has kHalves tiles of 16 rows by kTiles of 16 tokens; of a gated matmul one tile of gate and one of up. */
-constexpr int kHalves = 2;
-constexpr int kTiles = kTokens / 16;
-constexpr int kBlockRows = kRowWaves * 16 * (GATED ? 1 : 2);
-/** What the block multiplies between two barriers: a weight block a lane. */
-constexpr int kSlabBlocks = kShares;
-constexpr int kSlabBytes = kTokens * kSlabBlocks * 64;
-constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
-
-#include "matmul/tile-chunks.h"
-#include "matmul/grouped-tile.h"
+#define WIDE 0
+#include "matmul/grouped-arguments.h"
+#include "matmul/grouped-slab.h"
 
 #if STAGES > 1
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
@@ -126,7 +47,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
-    if (stage < slabs) copy_slab<Source, Whole>(a, tile, stage, shared + stage * kSlabBytes);
+    if (stage < slabs) copy_slab<Source, Whole>(a, tile, halves, stage, shared + stage * kSlabBytes);
     end_copy_group();
   }
   int stage = 0;
@@ -140,7 +61,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
       if (slab + STAGES - 1 < slabs)
-        copy_slab<Source, Whole>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+        copy_slab<Source, Whole>(a, tile, halves, slab + STAGES - 1, shared + free_stage * kSlabBytes);
       end_copy_group();
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
@@ -157,7 +78,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
   typename Source::Raw raw[AHEAD][kHalves][kLines];
@@ -165,7 +86,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
   for (int i = 0; i < AHEAD; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
   Words4 held[kThreadChunks];
-  hold_slab<Source>(a, tile, 0, held);
+  hold_slab<Source>(a, tile, halves, 0, held);
 #pragma unroll 1
   for (int first = 0; first < slabs; first += AHEAD) {
 #pragma unroll
@@ -175,7 +96,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       barrier();
       store_slab(held, shared);
       barrier();
-      if (slab + 1 < slabs) hold_slab<Source>(a, tile, slab + 1, held);
+      if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, held);
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
         fetch_weights<Source>(rows, weight_blocks, min(slab + AHEAD, slabs - 1) * kSlabBlocks + fragment_share(),
@@ -190,23 +111,17 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 template <typename Source, bool Whole>
 DEVICE void multiply_tile(const GroupedGemmArguments& a, const GroupTile& tile, u8* shared) {
   const u8* rows[kHalves][kLines];
-#pragma unroll
-  for (int half = 0; half < kHalves; half++) {
-    const bool up = GATED && half == 1;
-    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
-#pragma unroll
-    for (int line = 0; line < kLines; line++) {
-      const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
-      rows[half][line] = (up ? a.weights1 : a.weights0) + (first + u64(row)) * Source::row_bytes(a.width);
-    }
-  }
+  find_rows<Source>(a, tile, rows);
   Tile sums[kHalves][kTiles];
-#pragma unroll
-  for (int half = 0; half < kHalves; half++) {
-#pragma unroll
-    for (int i = 0; i < kTiles; i++) clear_tile(sums[half][i]);
+  clear_sums(sums);
+  // One code for both parts: the low one first, whose sums are 2048 times too large.
+#pragma unroll 1
+  for (int part = SPLIT; part >= 0; part--) {
+    multiply_slabs<Source, Whole>(a, tile, part == 0 ? a.halves : a.low_halves, rows, sums, shared);
+    if (part == 0) break;
+    scale_sums(sums, 1.0f / 2048.0f);
+    barrier();
   }
-  multiply_slabs<Source, Whole>(a, tile, rows, sums, shared);
   write_sums(a, tile, sums);
 }
 

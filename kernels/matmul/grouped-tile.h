@@ -1,5 +1,5 @@
-// The parts of matmul/grouped-gemm.hip: which slots a block multiplies, their input through shared memory, the products
-// of a slab on the matrix units, and the results of each slot. Knows GroupedGemmArguments and the block's shape.
+// What a block of a grouped matmul works on, and the results: which slots and weight rows are its own, and what becomes of
+// their sums. Knows GroupedGemmArguments and the block's shape.
 #pragma once
 
 struct GroupTile {
@@ -45,9 +45,12 @@ DEVICE void place_slots(const GroupedGemmArguments& a, const GroupTile& tile) {
     if (i >= tile.count) continue;
     const int slot = ROUTED ? a.slots[tile.first + i] : (tile.first + i) * USED + tile.matrix;
     const u32 token = u32(slot) / USED, number = u32(slot) - token * USED;
-    input = token * u32(a.halves_stride / 8) + number * u32(a.slot_columns / 8);
+    // Rows of rows/slot-rows.hip are one for each slot, if slots have inputs of their own.
+    const bool apart = WIDE || SPLIT;
+    const u32 row = apart && a.slot_columns != 0 ? u32(slot) : token;
+    input = row * u32(a.halves_stride / 8) + (apart ? 0 : number * u32(a.slot_columns / 8));
     slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.rows);
-    slot_scales[i] = a.row_scales[token];
+    slot_scales[i] = a.row_scales[row];
     if (WEIGHTED) slot_factors[i] = a.slot_weights[token * u32(a.weights_stride) + number];
   }
 }
@@ -57,108 +60,36 @@ DEVICE int tile_first_row(int half) {
   return block_x() * kBlockRows + 16 * (GATED ? wave_index() : wave_index() * kHalves + half);
 }
 
-/** The columns of a slab that a thread brings, of input row 0. */
-struct SlabColumns {
-  const u8* chunk;
-  /** Otherwise they lie beyond the width, and are zero. */
-  bool inside;
-};
-
+/** The weight rows whose blocks this lane decodes. */
 template <typename Source>
-DEVICE SlabColumns slab_columns(const GroupedGemmArguments& a, const Carrier& own, int slab) {
-  const int weight_block = slab * kSlabBlocks + own.weight_block;
-  const bool inside = weight_block * 32 < a.width;
-  const int column = Source::column(weight_block, own.quarter / 2) + own.quarter % 2 * 8;
-  return {reinterpret_cast<const u8*>(a.halves + (inside ? column : 0)), inside};
-}
-
-/** Chunks whose places in the input a thread loads at once. */
-constexpr int kChunkRun = kThreadChunks % 4 == 0 ? 4 : 1;
-
-/** Only of as many slots as products read; `Whole`: of all. */
-template <typename Source, bool Whole>
-DEVICE void copy_slab(const GroupedGemmArguments& a, const GroupTile& tile, int slab, u8* stage) {
-  const Carrier own = carrier();
-  const SlabColumns columns = slab_columns<Source>(a, own, slab);
-  const SharedPlace target = shared_place(stage);
-  const int read = (tile.count + 15) & ~15;
-  // More at a time would need registers that the sums have.
-#pragma unroll 1
-  for (int first = 0; first < kThreadChunks; first += kChunkRun) {
-    if (!Whole && own.token + first * kTokenStep >= read) break;
-    u32 inputs[kChunkRun];
-    if (kChunkRun == 4) {
-      const Words4 four = *reinterpret_cast<const Words4*>(slot_inputs.chunks[own.token] + first);
-      inputs[0] = four.x;
-      inputs[kChunkRun - 3] = four.y;
-      inputs[kChunkRun - 2] = four.z;
-      inputs[kChunkRun - 1] = four.w;
-    } else {
-      inputs[0] = slot_inputs.chunks[own.token][first];
-    }
+DEVICE void find_rows(const GroupedGemmArguments& a, const GroupTile& tile, const u8* (&rows)[kHalves][kLines]) {
 #pragma unroll
-    for (int i = 0; i < kChunkRun; i++) {
-      const int place = own.token + (first + i) * kTokenStep;
-      const bool wanted = columns.inside && (Whole || place < tile.count);
-      if (carries(own, first + i))
-        copy_to_place(target + carried_place(own, first + i), columns.chunk + u64(inputs[i]) * 16, wanted);
+  for (int half = 0; half < kHalves; half++) {
+    const bool up = GATED && half == 1;
+    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+#pragma unroll
+    for (int line = 0; line < kLines; line++) {
+      const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
+      rows[half][line] = (up ? a.weights1 : a.weights0) + (first + u64(row)) * Source::row_bytes(a.width);
     }
   }
 }
 
-template <typename Source>
-DEVICE void hold_slab(const GroupedGemmArguments& a, const GroupTile& tile, int slab, Words4 (&held)[kThreadChunks]) {
-  const Carrier own = carrier();
-  const SlabColumns columns = slab_columns<Source>(a, own, slab);
-  const int wanted = columns.inside ? tile.count : 0;
+DEVICE void clear_sums(Tile (&sums)[kHalves][kTiles]) {
 #pragma unroll
-  for (int i = 0; i < kThreadChunks; i++) {
-    held[i] = own.token + i * kTokenStep < wanted
-                  ? load_shared(columns.chunk + u64(slot_inputs.chunks[own.token][i]) * 16)
-                  : Words4{0, 0, 0, 0};
+  for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+    for (int i = 0; i < kTiles; i++) clear_tile(sums[half][i]);
   }
 }
 
-/**
- * `Whole`: the tile is full; else the products of 16 slots of which there is none are left out.
- * `refill` brings weights of a later slab, as soon as those of this one are not needed any more.
- */
-template <typename Source, bool Whole, typename Refill>
-DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines], int slab,
-                          int weight_blocks, const GroupTile& tile, const u8* stage, Refill refill) {
-  const int weight_block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
+DEVICE void scale_sums(Tile (&sums)[kHalves][kTiles], float scale) {
 #pragma unroll
-  for (int group = 0; group < 2; group++) {
-    u32 left[kHalves][kLines][8];
-#pragma unroll
-    for (int half = 0; half < kHalves; half++) {
-#pragma unroll
-      for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], weight_block, group, left[half][line]);
-    }
-    if (group == 1) refill();
+  for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int i = 0; i < kTiles; i++) {
-      if (!Whole && i * 16 >= tile.count) break;
-      u32 right[kLines][8];
 #pragma unroll
-      for (int line = 0; line < kLines; line++) {
-#pragma unroll
-        for (int quarter = 0; quarter < 2; quarter++) {
-          const int chunk = chunk_place(0, group * 2 + quarter, i * 16 + fragment_line(line), fragment_share());
-          const Words4 words = *reinterpret_cast<const Words4*>(stage + chunk);
-          right[line][4 * quarter] = words.x;
-          right[line][4 * quarter + 1] = words.y;
-          right[line][4 * quarter + 2] = words.z;
-          right[line][4 * quarter + 3] = words.w;
-        }
-      }
-#pragma unroll
-      for (int step = 0; step < kSteps; step++) {
-        const Fragment columns = pack_fragment(right, step);
-#pragma unroll
-        for (int half = 0; half < kHalves; half++)
-          multiply_add(sums[half][i], pack_fragment(left[half], step), columns);
-      }
+      for (int element = 0; element < kTileElements; element++) sums[half][i].values[element] *= scale;
     }
   }
 }

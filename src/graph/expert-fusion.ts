@@ -10,7 +10,13 @@ import type {
   ValueId,
 } from "./operation.js";
 import type { Program } from "./program.js";
-import type { ValueUses } from "./value-uses.js";
+
+/** Which operations read a value. */
+interface ExpertValueUses {
+  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean;
+  /** The value that holds the memory of this one: itself, or the base of a view. */
+  rootOf(id: ValueId): ValueId;
+}
 
 /** activation(gate) × up of the experts that were chosen. */
 export interface GatedExpertsGroup {
@@ -36,21 +42,21 @@ export type ExpertGroup = GatedExpertsGroup | ExpertsSumGroup;
 export function matchExperts(
   operations: readonly Operation[],
   program: Program,
-  uses: ValueUses,
+  uses: ExpertValueUses,
 ): ExpertGroup | undefined {
   return matchGated(operations, program, uses) ?? matchSum(operations, uses);
 }
 
 /** The value that a group leaves to others. */
-export function expertGroupOutputs(group: ExpertGroup): readonly ValueId[] {
-  if (group.form === "gated-experts") return [group.activation.out];
-  return [group.residual?.add.out ?? group.sum.out];
+export function expertGroupOutput(group: ExpertGroup): ValueId {
+  if (group.form === "gated-experts") return group.activation.out;
+  return group.residual?.add.out ?? group.sum.out;
 }
 
 function matchGated(
   [first, second, activation]: readonly Operation[],
   program: Program,
-  uses: ValueUses,
+  uses: ExpertValueUses,
 ): GatedExpertsGroup | undefined {
   if (first?.kind !== "grouped-matmul" || second?.kind !== "grouped-matmul" || activation?.kind !== "glu")
     return undefined;
@@ -72,7 +78,7 @@ function stackOf({ weight, matrixRows }: GroupedMatmulOperation, { weights }: Pr
   return `${inputs} × ${counts.reduce((total, count) => total * count, 1) / matrixRows}`;
 }
 
-function matchSum([matmul, sum, add]: readonly Operation[], uses: ValueUses): ExpertsSumGroup | undefined {
+function matchSum([matmul, sum, add]: readonly Operation[], uses: ExpertValueUses): ExpertsSumGroup | undefined {
   if (matmul?.kind !== "grouped-matmul" || sum?.kind !== "sum-slots" || sum.input !== matmul.out) return undefined;
   if (sum.slots !== matmul.slots || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
   const residual = residualOf(sum, add, uses);
@@ -83,7 +89,7 @@ function matchSum([matmul, sum, add]: readonly Operation[], uses: ValueUses): Ex
 function residualOf(
   { out }: SumSlotsOperation,
   add: Operation | undefined,
-  uses: ValueUses,
+  uses: ExpertValueUses,
 ): ExpertsSumGroup["residual"] {
   if (add?.kind !== "add" || add.left === add.right || (add.left !== out && add.right !== out)) return undefined;
   const value = add.left === out ? add.right : add.left;

@@ -3,8 +3,10 @@
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
+import { type ExpertGroup, expertGroupOutput, matchExperts } from "./expert-fusion.js";
 import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
-import { type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -81,8 +83,11 @@ export type Group =
   | MatmulAddGroup
   | NormAddGroup
   | RopeStoreGroup
-  | HeadStoreGroup
+  | StoreGroup
   | SingleGroup;
+
+/** Groups that only backends with `headNorms` are given. */
+type StoreGroup = HeadStoreGroup | LatentStoreGroup | RopeConcatGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -94,18 +99,56 @@ export interface FusedProgram {
 }
 
 export interface FusionOptions {
-  /** Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`. */
+  /**
+   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, and
+   * the groups of latent attention.
+   */
   readonly headNorms?: boolean;
 }
 
 export function fuse(program: Program, { headNorms = false }: FusionOptions = {}): FusedProgram {
   const uses = new ValueUses(program);
-  const groups = program.segments.flatMap(({ firstOperation, operationCount }) =>
-    groupRun(program.operations.slice(firstOperation, firstOperation + operationCount), program, uses, headNorms),
-  );
-  const kept = program.logits === undefined ? [program.hidden] : [program.hidden, program.logits];
+  const groups = groupSegments(program, (operations) => groupRun(operations, program, uses, headNorms));
   const experts = findExpertNetworks(groups, program.values, uses);
-  return { program, groups, experts, memory: planMemory(program.values, groupAccesses(groups, experts), kept) };
+  const memory = planMemory(program.values, groupAccesses(groups, experts), keptValues(program));
+  return { program, groups, experts, memory };
+}
+
+/** Groups of all forms: a backend that does not run those of experts as one has `fuse`, where they are plain operations. */
+export type AnyGroup = Group | ExpertGroup;
+
+export interface FusedExpertsProgram extends Pick<FusedProgram, "program" | "memory"> {
+  readonly groups: readonly AnyGroup[];
+}
+
+/** Fuses like `fuse` and joins the operations of experts too. */
+export function fuseExperts(program: Program): FusedExpertsProgram {
+  const uses = new ValueUses(program);
+  const groups = groupSegments(program, (operations) => {
+    const found: AnyGroup[] = [];
+    for (let index = 0; index < operations.length;) {
+      const rest = operations.slice(index);
+      const group = matchExperts(rest, program, uses) ?? nextGroup(rest, program, uses, matchRopeStore(rest, uses));
+      found.push(group);
+      index += group.parts.length;
+    }
+    return found;
+  });
+  return { program, groups, memory: planMemory(program.values, groups.map(groupAccess), keptValues(program)) };
+}
+
+function keptValues({ hidden, logits }: Program): readonly ValueId[] {
+  return logits === undefined ? [hidden] : [hidden, logits];
+}
+
+/** Groups never cross a segment. */
+function groupSegments<Kind>(
+  { segments, operations }: Program,
+  groupsOf: (operations: readonly Operation[]) => readonly Kind[],
+): readonly Kind[] {
+  return segments.flatMap(({ firstOperation, operationCount }) =>
+    groupsOf(operations.slice(firstOperation, firstOperation + operationCount)),
+  );
 }
 
 /** What each group reads and writes; the last group of a network of experts reads what the network does. */
@@ -120,7 +163,7 @@ function groupAccesses(groups: readonly Group[], experts: readonly ExpertNetwork
 }
 
 /** The values of other groups that a group reads, and the values that it leaves to them. */
-function groupAccess(group: Group): MemoryAccess {
+function groupAccess(group: AnyGroup): MemoryAccess {
   const made = new Set(group.parts.flatMap((part) => outputOf(part) ?? []));
   const inputs = group.parts.flatMap((part) => inputsOf(part)).filter((id) => !made.has(id));
   switch (group.form) {
@@ -137,6 +180,13 @@ function groupAccess(group: Group): MemoryAccess {
       return { inputs, outputs: [group.query.out] };
     case "head-store":
       return { inputs, outputs: group.query === undefined ? [] : [group.query.out] };
+    case "latent-store":
+      return { inputs, outputs: [] };
+    case "rope-concat":
+      return { inputs, outputs: [group.concat.out] };
+    case "gated-experts":
+    case "experts-sum":
+      return { inputs, outputs: [expertGroupOutput(group)] };
     default:
       return group satisfies never;
   }
@@ -148,7 +198,7 @@ function groupRun(
   uses: ValueUses,
   headNorms: boolean,
 ): readonly Group[] {
-  const facts = {
+  const context = {
     layers: kvLayers(program.kv),
     isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
     rootOf: uses.rootOf,
@@ -156,15 +206,30 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const stored = headNorms ? matchHeadStore(rest, facts) : matchRopeStore(rest, uses);
-    const group = stored ??
-      matchMatmulAdd(rest, uses) ??
-      matchNormAdd(rest, program, uses) ??
-      matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] };
+    const stored = headNorms ? matchStore(rest, context) : matchRopeStore(rest, uses);
+    const group = nextGroup(rest, program, uses, stored);
     groups.push(group);
     index += group.parts.length;
   }
   return groups;
+}
+
+function matchStore(operations: readonly Operation[], context: HeadStoreContext): StoreGroup | undefined {
+  return (
+    matchLatentStore(operations, context.isOnlyReadBy) ??
+    matchRopeConcat(operations, context.isOnlyReadBy) ??
+    matchHeadStore(operations, context)
+  );
+}
+
+/** The group that operations begin with: `stored`, if they begin with a write to the KV cache. */
+function nextGroup(rest: readonly Operation[], program: Program, uses: ValueUses, stored: Group | undefined): Group {
+  return (
+    stored ??
+    matchMatmulAdd(rest, uses) ??
+    matchNormAdd(rest, program, uses) ??
+    matchMatmuls(rest, program, uses) ?? { form: "single", operation: rest[0], parts: [rest[0]] }
+  );
 }
 
 function matchRopeStore([query, key, store]: readonly Operation[], uses: ValueUses): RopeStoreGroup | undefined {

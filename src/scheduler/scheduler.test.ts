@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BlockPool } from "../kv-cache/block-pool.js";
+import { BlockPools, type PoolGroup } from "../kv-cache/block-pools.js";
 import { type SchedulerLimits, schedulerLimits } from "./limits.js";
 import type { ScheduledSequence, SequenceOptions } from "./scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "./scheduler.js";
@@ -14,13 +14,13 @@ const LIMITS: SchedulerLimits = {
 };
 
 class Bench {
-  readonly pool: BlockPool;
+  readonly pools: BlockPools;
   readonly scheduler: Scheduler;
   readonly copies: number[][] = [];
 
-  constructor(blocks: number, limits: Partial<SchedulerLimits> = {}) {
-    this.pool = new BlockPool(blocks, 4, { sharesPrefixes: true });
-    this.scheduler = new Scheduler(this.pool, { ...LIMITS, ...limits }, (from, to) => this.copies.push([from, to]));
+  constructor(blocks: number, limits: Partial<SchedulerLimits> = {}, windows: readonly PoolGroup[] = []) {
+    this.pools = new BlockPools([{ blocks }, ...windows], 4, { sharesPrefixes: true });
+    this.scheduler = new Scheduler(this.pools, { ...LIMITS, ...limits }, (from, to) => this.copies.push([from, to]));
   }
 
   add(promptTokens: number, options: Partial<SequenceOptions> & { readonly first?: number } = {}): ScheduledSequence {
@@ -175,7 +175,7 @@ describe("Scheduler", () => {
     const slices = bench.scheduler.next() ?? [];
     bench.scheduler.advance(slices, new Set([spoiled]));
     bench.scheduler.remove(spoiled);
-    expect(bench.pool.freeBlocks).toBe(20);
+    expect(bench.pools.groups[0].freeBlocks).toBe(20);
     const next = bench.add(16, { first: 5 });
     expect(bench.step()).toMatchObject([{ sequence: next, start: 0, count: 8 }]);
     expect(next.cachedTokens).toBe(0);
@@ -229,7 +229,7 @@ describe("Scheduler", () => {
     bench.step();
     for (let count = 0; count < 6; count++) bench.step();
     expect(first.cachedTokens + second.cachedTokens).toBe(20);
-    expect([...second.table.blocks].slice(0, 5)).toEqual([...first.table.blocks].slice(0, 5));
+    expect([...second.tables.groups[0].blocks].slice(0, 5)).toEqual([...first.tables.groups[0].blocks].slice(0, 5));
   });
 
   it("forks after a prompt, and copies the block that both go on in", () => {
@@ -243,7 +243,7 @@ describe("Scheduler", () => {
     expect(counts(bench.step())).toEqual([1, 1, 1]);
     expect(bench.copies).toHaveLength(2);
     for (const twin of [sequence, ...twins]) bench.scheduler.remove(twin);
-    expect(bench.pool.availableBlocks).toBe(20);
+    expect(bench.pools.groups[0].availableBlocks).toBe(20);
   });
 
   it("keeps places for all that will be forked", () => {

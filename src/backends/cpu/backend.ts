@@ -1,7 +1,7 @@
 // The CPU backend: C++ kernels over the mapped file. TypeScript decides (threads, instruction set, fusion, memory); the addon
 // computes, one call per step.
 
-import { fuse } from "../../graph/fusion.js";
+import { fuseExperts } from "../../graph/fusion.js";
 import type { Operation } from "../../graph/operation.js";
 import type { Program } from "../../graph/program.js";
 import { optionalCount, optionalFlag, refuseValue } from "../../options.js";
@@ -95,7 +95,7 @@ export class CpuBackend implements Backend {
 
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     const descriptors = weights.map(({ descriptor }) => descriptor);
-    const spec = lower(fuse(program), descriptors, limits, this.#options);
+    const spec = lower(fuseExperts(program), descriptors, limits, this.#options);
     return new CpuProgram(
       native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)),
       weights,

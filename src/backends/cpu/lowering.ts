@@ -1,7 +1,7 @@
 // Lowers a fused Program to the addon's instructions. Row counts stay symbolic (they are counted per step); ids of weights
 // and values keep their meaning, so that an id in an error of the addon can be found in `rocmforge plan --dump`.
 
-import type { FusedProgram, Group, RopeStoreGroup } from "../../graph/fusion.js";
+import type { AnyGroup, FusedExpertsProgram, RopeStoreGroup } from "../../graph/fusion.js";
 import type {
   Activation,
   GroupedMatmulOperation,
@@ -29,7 +29,7 @@ export interface LoweringOptions {
 }
 
 export function lower(
-  { program, groups, memory }: FusedProgram,
+  { program, groups, memory }: FusedExpertsProgram,
   weights: readonly TensorDescriptor[],
   limits: ProgramLimits,
   options: LoweringOptions,
@@ -72,7 +72,7 @@ type Instruction =
   | NativeGroupedMatmulInstruction
   | NativeRopeStoreInstruction;
 
-function lowerGroup(group: Group): Instruction | readonly Instruction[] {
+function lowerGroup(group: AnyGroup): Instruction | readonly Instruction[] {
   switch (group.form) {
     case "single":
       return lowerOperation(group.operation);
@@ -94,7 +94,18 @@ function lowerGroup(group: Group): Instruction | readonly Instruction[] {
     }
     case "rope-store":
       return lowerRopeStore(group);
+    case "gated-experts": {
+      const { activation, out } = group.activation;
+      return lowerGroupedMatmul([group.gate, group.up], out, { activation });
+    }
+    case "experts-sum":
+      return lowerGroupedMatmul([group.matmul], group.residual?.add.out ?? group.sum.out, {
+        summed: true,
+        residual: group.residual?.value,
+      });
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;
@@ -106,15 +117,25 @@ function lowerOperation(operation: Operation): Instruction {
     case "matmul":
       return lowerMatmuls([operation], undefined, {});
     case "grouped-matmul":
-      return lowerGroupedMatmul([operation], operation.out);
+      return lowerGroupedMatmul([operation], operation.out, {});
     default:
       return operation;
   }
 }
 
+interface GroupedMatmulJoin {
+  /** The gated linear unit that joins gate and up. */
+  readonly activation?: Activation;
+  /** Whether the slots are added up. */
+  readonly summed?: boolean;
+  /** The value that is added to the sum. */
+  readonly residual?: ValueId | undefined;
+}
+
 function lowerGroupedMatmul(
   operations: readonly GroupedMatmulOperation[],
   out: ValueId,
+  { activation, summed = false, residual = NONE }: GroupedMatmulJoin,
 ): NativeGroupedMatmulInstruction {
   const [{ input, routing = NONE, slots, inputStride, outputs, weighted }] = operations;
   const matmuls = operations.map(({ weight, scale = NONE, bias = NONE, matrixRows, firstOutput }) => ({
@@ -133,9 +154,9 @@ function lowerGroupedMatmul(
     outputs,
     weighted: weighted && routing !== NONE,
     matmuls,
-    activation: "none",
-    summed: false,
-    residual: NONE,
+    activation: activation ?? "none",
+    summed,
+    residual,
     out,
   };
 }

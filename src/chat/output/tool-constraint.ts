@@ -69,12 +69,9 @@ export function* readForcedCall(context: CallContext, forms: readonly ToolCallFo
   for (const form of forms) {
     if (!(yield* cursor.literal(form.prefix))) continue;
     const index = form.id === undefined ? sink.startCall(form.name) : sink.startCall(form.name, form.id);
-    if (yield* readForcedArguments(context, form, (text) => sink.callArguments(index, text))) {
-      yield* cursor.literal(form.suffix);
-      sink.endCall(index);
-      return true;
-    }
     // A call that was cut off has no end, only the arguments so far.
+    if (yield* readForcedArguments(context, form, (text) => sink.callArguments(index, text))) sink.endCall(index);
+    // What follows is the suffix, as far as it is no token that ends the generation.
     yield* cursor.until(NO_MARKERS, () => {});
     return true;
   }

@@ -116,8 +116,13 @@ export async function findCapabilities(
     results: resultForm(template, [objects, texts], further[8]) ?? (needsParts ? "messages" : undefined),
     reasoning:
       REASONING_FIELDS.find((name) => has(thoughts, WORDS[name])) ??
-      (has(partedThoughts, WORDS.thinking) && has(partedThoughts, WORDS.reasoning) ? "part" : "reasoning_content"),
+      (takesParts(partedThoughts) ? "part" : "reasoning_content"),
   };
+}
+
+/** Whether a template writes the thought and the text of a content in parts, and not the list as such. */
+function takesParts(rendered: string | undefined): boolean {
+  return has(rendered, WORDS.thinking) && has(rendered, WORDS.reasoning) && !/["']type["']/.test(rendered ?? "");
 }
 
 function has(rendered: string | undefined, word: string): boolean {

@@ -86,8 +86,10 @@ function withResultsInCalls(messages: readonly TakenMessage[]): readonly TakenMe
     if (message.role === "tool" && last !== undefined && (last.message.toolCalls ?? []).length > 0) {
       all[all.length - 1] = { ...last, results: [...(last.results ?? []), message] };
     } else if (message.role === "assistant" && (message.toolCalls ?? []).length > 0 && message.content !== "") {
-      const { toolCalls: _, ...text } = message;
-      all.push({ ...next, message: text }, { ...next, message: { ...message, content: "" } });
+      all.push(
+        { ...next, message: { role: message.role, content: message.content } },
+        { ...next, message: { ...message, content: "" } },
+      );
     } else if (message.role === "assistant" && last?.results !== undefined && message.toolCalls === undefined) {
       all[all.length - 1] = { ...last, message: { ...last.message, content: message.content } };
     } else all.push(next);

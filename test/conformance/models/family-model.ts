@@ -28,9 +28,12 @@ export type FamilyShape = Partial<Omit<ModelShape, "vocabulary">> & {
   readonly unused?: readonly UnusedTensor[];
 };
 
-/** A model of a family with seeded random weights. */
-export function familyModel(seed: number, drawn: FamilyShape): RandomModel {
-  const { vocabularySize = 300, dropped = [], predictingLayers = 0, unused = [], ...own } = drawn;
+/** The whole shape, and the metadata of a file of it without predicting layers. */
+export function familyFile(drawn: FamilyShape): {
+  readonly shape: ModelShape;
+  readonly metadata: readonly GgufEntry[];
+} {
+  const { vocabularySize = 300, dropped = [], predictingLayers: _blocks, unused: _tensors, ...own } = drawn;
   const shape: ModelShape = {
     title: "random",
     layers: 3,
@@ -45,13 +48,21 @@ export function familyModel(seed: number, drawn: FamilyShape): RandomModel {
     ...own,
     vocabulary: { kind: "bpe", size: vocabularySize, control: {}, bos: 0, eos: 0, addsBos: false },
   };
-  const { architecture, layers } = shape;
+  const { architecture } = shape;
   const missing = new Set(dropped.map((key) => `${architecture}.${key}`));
-  const metadata: GgufEntry[] = [
+  const metadata = [
     str("general.architecture", architecture),
     ...shapeKeys(shape).filter(({ key }) => !missing.has(key)),
     ...byteVocabulary(vocabularySize),
   ];
+  return { shape, metadata };
+}
+
+/** A model of a family with seeded random weights. */
+export function familyModel(seed: number, drawn: FamilyShape): RandomModel {
+  const { predictingLayers = 0, unused = [] } = drawn;
+  const { shape, metadata } = familyFile(drawn);
+  const { architecture, layers } = shape;
   const dice = new Dice(seed);
   const used = shapeWeights(shape, metadata).map(({ name, shape: dimensions, role }) =>
     randomTensor(dice, name, dimensions, role),

@@ -51,7 +51,7 @@ interface BroughtStep {
   bring(): void;
 }
 
-const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
+const NO_CACHE = { groups: [], blockTokens: 1 };
 
 /** A program compiled for one device; computes one step at a time. */
 export class GpuProgram implements CompiledProgram {
@@ -269,12 +269,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #begin(lease: KvCacheHold | undefined): StepSession {
-    refuseUnfitProgram(
-      this.#runtime,
-      this.#context,
-      this.#weights,
-      lease === undefined ? 0 : lease.blocks * lease.blockTokens,
-    );
+    refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease?.groups.map(({ blocks }) => blocks) ?? []);
     this.#runtime.marks.firstStep.begin();
     return new StepSession(this.#runtime, this.#context);
   }

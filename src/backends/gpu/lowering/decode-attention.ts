@@ -12,12 +12,12 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { cacheDefines, layerArguments, preparationArguments, preparationDefines } from "./rope.js";
+import { cacheDefines, layerArguments, preparationArguments, preparationDefines, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
 /**
- * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ * Blocks for each multiprocessor, up to which a block takes fewer query heads: it is done sooner, but rows are read again.
  */
 const MAX_SINGLE_BLOCKS = 2;
 
@@ -62,9 +62,9 @@ export function partArguments(
   };
 }
 
-function partPlaces(context: LoweringContext, { heads }: AttentionOperation): LaunchSpec["arguments"] {
+function partPlaces(context: LoweringContext, { heads, layer }: AttentionOperation): LaunchSpec["arguments"] {
   const { values, weights, splits } = context.regions.attention;
-  return { step: context.stepField("head"), partial_values: values, partial_weights: weights, heads, splits };
+  return { step: context.groupField("head", layer), partial_values: values, partial_weights: weights, heads, splits };
 }
 
 /** What kernels are given that prepare queries, key and value, store the latter two, and leave results in parts. */
@@ -78,8 +78,7 @@ export function decodeArguments(
     ...preparationArguments(context, group),
     ...layerArguments(context, operation.layer),
     ...partPlaces(context, operation),
-    table_starts: context.stepField("tableStarts"),
-    tables: context.stepField("tables"),
+    ...tableArguments(context, operation.layer),
     query: queries.place,
     key: keys.place,
     value: values.place,
@@ -111,9 +110,13 @@ export function decodeAttention(
   const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && !isDeep(size);
   const leavesParts = (size: LaunchSize): boolean => isTaken(size) && (splitsOf(size) > 1 || isInTheWay);
 
-  const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = (size: LaunchSize): boolean =>
-    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
+  /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
+  const choiceFor = (size: LaunchSize): number => {
+    const fits = (blockHeads: number): boolean =>
+      size.tokens * splitRows(operation, blockHeads) * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+    return Math.max(0, choices.findLastIndex(fits));
+  };
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -124,20 +127,20 @@ export function decodeAttention(
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention/decode",
-    variants: [groupHeads, 1].flatMap((blockHeads) =>
+    variants: choices.flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,
         defines: { ...defines, BLOCK_HEADS: blockHeads },
       })),
     ),
-    choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
+    choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
     arguments: {
       ...decodeArguments(context, operation, group),
       ...written.values,
       sinks: context.weight(operation.sinks),
     },
     grid: (size) =>
-      isTaken(size) ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens] : [0, 0, 0],
+      isTaken(size) ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens] : [0, 0, 0],
   };
   return { launch, leavesParts };
 }

@@ -129,6 +129,8 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "norm-add":
     case "rope-store":
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       return [];
     default:
       return group satisfies never;
@@ -157,13 +159,15 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
   return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
 }
 
-/** Bytes of the inputs of a grouped matmul, quantized and as f16. */
+/** Bytes of the inputs of a grouped matmul in each of their forms. */
 function slotInputBytes(options: GpuLoweringOptions, operation: Operation): readonly number[] {
   if (operation.kind !== "grouped-matmul") return [];
+  const form = isPlain(options.weights[operation.weight]) ? "split" : "wide";
+  const slotBytes = slotHalves(options, operation, ORIGIN, form).sizeBytes;
+  if (form === "split") return [slotBytes];
   const { width, rows } = options.fused.program.values[operation.input];
   const halfBytes = halfPlace(ORIGIN, capacityOf(options, rows), width).sizeBytes;
-  if (isPlain(options.weights[operation.weight])) return [halfBytes];
-  return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes];
+  return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes, slotBytes];
 }
 
 /** The grouped matmuls of a program that a router chooses matrices for. */
@@ -272,4 +276,45 @@ export function networkInput(options: GpuLoweringOptions, network: ExpertNetwork
   const { weight, input, slots } = network.down;
   const rows = capacityOf(options, options.fused.program.values[input].rows);
   return quantizedPlace(region, rows * (slots + sharedSlots(options, network)), options.weights[weight].shape[0]);
+}
+
+/** The columns of each slot as f16 rows of their own (kernels/rows/slot-rows.hip). */
+export interface SlotHalves {
+  readonly halves: MemoryPlace;
+  /** Of split rows: what `halves` lack. */
+  readonly lowHalves: MemoryPlace;
+  readonly rowScales: MemoryPlace;
+  /** Rows of each token: one for each slot, or one for all. */
+  readonly slots: number;
+  readonly width: number;
+  /** In halves, from one row to the next. */
+  readonly stride: number;
+  readonly sizeBytes: number;
+}
+
+/** Columns that wide products take at a time. */
+const SLAB_COLUMNS = 128;
+
+/** Where the inputs of a grouped matmul lie in a region as split rows, or in the order of wide products. */
+export function slotHalves(
+  options: GpuLoweringOptions,
+  { input, weight, slots: all, inputStride }: GroupedMatmulOperation,
+  region: MemoryPlace,
+  form: "split" | "wide",
+): SlotHalves {
+  const slots = inputStride === 0 ? 1 : all;
+  const [width] = options.weights[weight].shape;
+  const stride = form === "wide" ? roundUp(width, SLAB_COLUMNS) : width;
+  const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
+  const partBytes = roundUp(rows * stride * HALF_BYTES, PART_ALIGNMENT);
+  const lowBytes = form === "split" ? partBytes : 0;
+  return {
+    halves: region,
+    lowHalves: shifted(region, lowBytes),
+    rowScales: shifted(region, partBytes + lowBytes),
+    slots,
+    width,
+    stride,
+    sizeBytes: partBytes + lowBytes + rows * FLOAT_BYTES,
+  };
 }
