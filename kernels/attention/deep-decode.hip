@@ -301,8 +301,8 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   if (token >= tokens || block_y() >= parts.count) return;
   const int kv_head = block_x() / kHeadBlocks, head_in_group = block_x() % kHeadBlocks * kHeads;
   const int first = parts.begin + block_y() * parts.length;
-  const DeepSource source = {layer,   a.tables + start, kv_head, a.kv_heads, min(first + parts.length - 1, position),
-                             position};
+  const int last = min(first + parts.length - 1, position);
+  const DeepSource source = {layer, a.tables + start, kv_head, a.kv_heads, first_visible(position), last, position};
   const DeepShare share = {
       token, position, kv_head, kv_head * GROUP + head_in_group, min(kHeads, GROUP - head_in_group), last == position};
   DeepWalk walk;
