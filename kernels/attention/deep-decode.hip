@@ -325,7 +325,7 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   walk_tiles(source, walk, [&](u16* tile, int tile_first) {
     if (share.owns && position - tile_first < kTile) put_own(tile, position - tile_first, memory);
     add_tile(tile, tile + kTile * kKeyStride, tile_first, sums,
-             [&](int other) { return other <= source.last && (!kLimited || other >= begin); });
+             [&](int other) { return other <= last && (!kLimited || other >= source.begin); });
   });
   barrier();
   float* const results = reinterpret_cast<float*>(shared);
