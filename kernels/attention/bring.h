@@ -10,11 +10,11 @@ DEVICE float saturated(float value) {
 }
 
 /** The rows of Positions positions, by Threads threads, in the background where they are halves already. */
-template <typename HeadRow, int Positions, int Threads>
+template <typename HeadRow, int Positions, int Threads, int Unroll = 4>
 DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, int stride) {
   constexpr int Chunks = Positions * HeadRow::kChunks;
   // Unrolled further, the addresses alone take more registers than there are.
-#pragma unroll 4
+#pragma unroll(Unroll)
   for (int first = 0; first < Chunks; first += Threads) {
     const int index = first + thread_index();
     if (Chunks % Threads != 0 && index >= Chunks) break;

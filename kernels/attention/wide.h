@@ -121,9 +121,9 @@ DEVICE u16* stage_of(const WideMemory& memory, int index) {
 DEVICE void bring_tile(const Walk& walk, int index, const WideMemory& memory) {
   const int* const rows = memory.rows + (index & 1) * kTilePositions;
   u16* const stage = stage_of(memory, index);
-  bring_rows<KeyRow, kTilePositions, kThreads>(walk.layer.keys, rows, stage, kKeyStride);
+  bring_rows<KeyRow, kTilePositions, kThreads, 2>(walk.layer.keys, rows, stage, kKeyStride);
   if (!VALUES_IN_KEYS)
-    bring_rows<ValueRow, kTilePositions, kThreads>(walk.layer.values, rows, stage + kKeyBytes / 2, kValueStride);
+    bring_rows<ValueRow, kTilePositions, kThreads, 2>(walk.layer.values, rows, stage + kKeyBytes / 2, kValueStride);
 }
 
 /** By the whole block, before the first tile arrives. */
@@ -197,14 +197,14 @@ DEVICE void put_weights(const Tile& tile, u16* target) {
   }
 }
 
-/** Scores of a tile become weights; `turn` says which of the two highest scores is the older one. */
-DEVICE void weigh_tile(int unit, int turn, Tile& scores, const WideMemory& memory) {
+/** Scores of a tile become weights; `older_half` says which of the two highest scores is the older one. */
+DEVICE void weigh_tile(int unit, int older_half, Tile& scores, const WideMemory& memory) {
   const int row = unit / kPositionTiles * 16, tile = unit % kPositionTiles;
   float sums[kRowSlots], bases[kRowSlots];
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) {
     const int own = row + tile_row(element_of_slot(slot));
-    const float older = memory.highest[turn * kRows + own];
+    const float older = memory.highest[older_half * kRows + own];
     float top = older;
 #pragma unroll
     for (int other = 0; other < kPositionTiles; other++) top = max(top, memory.tops[other * kRows + own]);
@@ -212,7 +212,7 @@ DEVICE void weigh_tile(int unit, int turn, Tile& scores, const WideMemory& memor
     sums[slot] = 0.0f;
     if (tile == 0 && lane_index() % kRowLanes == 0) {
       memory.factors[own] = exponential2(older - bases[slot]);
-      memory.highest[(1 - turn) * kRows + own] = top;
+      memory.highest[(1 - older_half) * kRows + own] = top;
     }
   }
 #pragma unroll
@@ -288,7 +288,7 @@ DEVICE void walk_wide(const Walk& walk, const WideMemory& memory, WideSums& sums
   }
   for (int index = walk.first; index < walk.end; index++) {
     const bool more = index + 1 < walk.end;
-    const int turn = (index - walk.first) & 1;
+    const int older_half = (index - walk.first) & 1;
     wait_for_copies();
     barrier();
     if (kStages == 2 && more) bring_tile(walk, index + 1, memory);
@@ -304,7 +304,7 @@ DEVICE void walk_wide(const Walk& walk, const WideMemory& memory, WideSums& sums
 #pragma unroll
     for (int round = 0; round < kUnitRounds; round++) {
       const int unit = round * kWaves + wave_index();
-      if (unit < kUnits) weigh_tile(unit, turn, scores[round], memory);
+      if (unit < kUnits) weigh_tile(unit, older_half, scores[round], memory);
     }
     barrier();
     if (thread_index() < kRows) {

@@ -2,6 +2,7 @@
 // Every weight is declared with the shape it must have, so the list of required tensors is the graph itself.
 
 import type { Shape } from "../tensor/descriptor.js";
+import { withCacheGroups } from "./cache-groups.js";
 import { accessOf, planMemory } from "./memory-plan.js";
 import {
   type Activation,
@@ -277,6 +278,7 @@ export class GraphBuilder {
       segments: this.#segments,
       memory: planMemory(this.#values, this.#operations.map(accessOf), kept),
       ...result,
+      kv: withCacheGroups(result.kv, this.#operations, this.contextTokens),
     });
   }
 

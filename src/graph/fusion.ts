@@ -5,7 +5,7 @@
 
 import { type ExpertGroup, expertGroupOutput, matchExperts } from "./expert-fusion.js";
 import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
-import { type HeadStoreFacts, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
 import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
@@ -198,7 +198,7 @@ function groupRun(
   uses: ValueUses,
   headNorms: boolean,
 ): readonly Group[] {
-  const facts = {
+  const context = {
     layers: kvLayers(program.kv),
     isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
     rootOf: uses.rootOf,
@@ -206,7 +206,7 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const stored = headNorms ? matchStore(rest, facts) : matchRopeStore(rest, uses);
+    const stored = headNorms ? matchStore(rest, context) : matchRopeStore(rest, uses);
     const group = nextGroup(rest, program, uses, stored);
     groups.push(group);
     index += group.parts.length;
@@ -214,11 +214,11 @@ function groupRun(
   return groups;
 }
 
-function matchStore(operations: readonly Operation[], facts: HeadStoreFacts): StoreGroup | undefined {
+function matchStore(operations: readonly Operation[], context: HeadStoreContext): StoreGroup | undefined {
   return (
-    matchLatentStore(operations, facts.isOnlyReadBy) ??
-    matchRopeConcat(operations, facts.isOnlyReadBy) ??
-    matchHeadStore(operations, facts)
+    matchLatentStore(operations, context.isOnlyReadBy) ??
+    matchRopeConcat(operations, context.isOnlyReadBy) ??
+    matchHeadStore(operations, context)
   );
 }
 

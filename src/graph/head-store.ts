@@ -32,7 +32,7 @@ const MOST_PREPARATIONS = 5;
 type PreparingOperation = RmsNormOperation | RopeOperation;
 
 /** What a match needs to know of a program. */
-export interface HeadStoreFacts {
+export interface HeadStoreContext {
   readonly layers: readonly KvLayerShape[];
   /** Whether a value has no readers but these operations. */
   readonly isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => boolean;
@@ -43,7 +43,7 @@ export interface HeadStoreFacts {
 /** The group that the first of these operations begins, if it begins one. */
 export function matchHeadStore(
   operations: readonly Operation[],
-  { layers, isOnlyReadBy, rootOf }: HeadStoreFacts,
+  { layers, isOnlyReadBy, rootOf }: HeadStoreContext,
 ): HeadStoreGroup | undefined {
   const preparing: PreparingOperation[] = [];
   for (const operation of operations.slice(0, MOST_PREPARATIONS)) {

@@ -147,8 +147,8 @@ describeSubjects((subject) => {
     await expectCase(preparedCase(wanted, "f16", LONG_ROWS), LONG_STEPS, heads * valueWidth, skip);
   });
 
-  const attributes = [...CHUNKS, ...TEMPERATURES].map((each) => ({ title: JSON.stringify(each), each }));
-  it.for(subject.spread(attributes, [attributes[3], attributes[6]]))("$title", async ({ each }, { skip }) => {
+  const limited = [...CHUNKS, ...TEMPERATURES].map((each) => ({ title: JSON.stringify(each), each }));
+  it.for(subject.spread(limited, [limited[3], limited[6]]))("$title", async ({ each }, { skip }) => {
     const heads = { heads: 4, kvHeads: 2, keyWidth: 64, valueWidth: 64 };
     const wanted = attentionCase(heads, { type: "f16", blockTokens: 16, blocks: 16, rotated: true }, ROWS, each);
     await expectCase(wanted, STEPS, heads.heads * heads.valueWidth, skip);
@@ -182,6 +182,19 @@ describeSubjects((subject) => {
       },
     );
   });
+
+  it.for(subject.spread([undefined, 700], [undefined]))(
+    "many splits, with a window of %s",
+    async (window, { skip }) => {
+      const heads = { heads: 4, kvHeads: 2, keyWidth: 32, valueWidth: 64 };
+      const cache = { type: "f16", blockTokens: 32, blocks: 80, rotated: true } as const;
+      const attributes = window === undefined ? {} : { window };
+      const wanted = attentionCase(heads, cache, 2400, { ...attributes, sinks: [0.5] });
+      // What no step has stored is zero.
+      const at = (count: number, first: number): StepInput => plainStep(count, { first, blockTokens: 32 });
+      await expectCase(wanted, [at(20, 0), at(5, 1500), at(8, 2200), at(1, 2208), at(3, 2300), at(1, 2303)], 256, skip);
+    },
+  );
 
   const latents = TYPES.flatMap((type) => LATENT.map((shape) => ({ type, ...shape })));
   const fewLatents = latents.filter(({ type, heads }) => type === "f16" && (heads === 20 || heads === 3));

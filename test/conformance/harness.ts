@@ -101,7 +101,7 @@ export async function withProgram<Result>(
   using cache =
     subject.kv === undefined
       ? undefined
-      : backend.createKvCache({ ...subject.kv, blocks, blockTokens, type: kvCacheType });
+      : backend.createKvCache({ ...program.kv, blocks, blockTokens, type: kvCacheType });
   try {
     return await use(compiled, cache);
   } finally {

@@ -27,8 +27,13 @@ const VOCABULARY = 40;
 const BLOCK_TOKENS = 4;
 const BLOCKS = 6;
 
+/** The window of the layer that is used, and a layer of full attention beside it. */
+const GROUPS = [{ layers: [0], window: 5 }, { layers: [1] }];
+
 export const KV_OPTIONS: NativeKvOptions = {
-  layers: 1,
+  layers: 2,
+  groups: GROUPS,
+  blocksByGroup: [BLOCKS, BLOCKS - 2],
   kvHeads: KV_HEADS,
   keyWidth: HEAD_WIDTH,
   valueWidth: HEAD_WIDTH,
@@ -91,7 +96,7 @@ function smallProgram(): Program {
     };
   });
   return graph.finish({
-    kv: { layers: 1, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
+    kv: { layers: 2, kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
     vocabularySize: VOCABULARY,
     hidden,
     logits,
@@ -121,8 +126,8 @@ export function validStep(): NativeStepInput {
     tokens: Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
     positions: Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1),
     sequenceOffsets: Int32Array.of(0, 9, 11),
-    blockTables: Int32Array.of(3, 0, 5, 2),
-    tableOffsets: Int32Array.of(0, 3, 4),
+    blockTables: Int32Array.of(3, 0, 5, 2, 1, 0, 3, 2),
+    tableOffsets: Int32Array.of(0, 3, 4, 7, 8),
     outputs: [
       { row: 2, want: "hidden", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
       {
@@ -286,7 +291,7 @@ export async function attempt(
     for (const step of steps) {
       const { result } = program.run(step, cache);
       try {
-        if (copies !== undefined) cache.copyBlocks(copies);
+        if (copies !== undefined) cache.copyBlocks(copies, 0);
       } finally {
         await result;
       }

@@ -9,17 +9,15 @@ import { createContext, lowerStep } from "../../src/backends/gpu/lowering/loweri
 import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
-import { SHAPES } from "../../src/cli/synth/shape.js";
-import { synthPlan } from "../../src/cli/synth/model-plan.js";
-import { modelOf } from "./toolchains/representative-models.js";
+import type { SHAPES } from "../../src/cli/synth/shape.js";
+import { publishedModel } from "./toolchains/representative-models.js";
 
 const H200 = { waveSize: 32, multiprocessors: 132, sharedBytes: 227 << 10, totalBytes: 150e9 } as const;
 const LIMITS = { maxTokens: 512, maxOutputs: 64, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
 const FILES = ["matmul/router", "matmul/grouped-gemv", "matmul/expert-sum"];
 
 function contextOf(name: keyof typeof SHAPES, deterministic = false): LoweringContext {
-  const shape = { ...SHAPES[name], layers: 3, vocabulary: { ...SHAPES.tinyllama.vocabulary, size: 300 } };
-  const { fused, weights } = modelOf(name, synthPlan(name, shape, { mix: "Q4_K_M", seed: 1 }));
+  const { fused, weights } = publishedModel(name, "Q4_K_M");
   return createContext({ fused, weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
 }
 

@@ -10,6 +10,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export const LONGEST_FILES: readonly string[] = [
   "test/project/native/native.test.ts",
   "test/conformance/models.test.ts",
+  "test/conformance/families.test.ts",
   "test/conformance/attributes.test.ts",
   "test/conformance/golden/golden-models.test.ts",
   "test/conformance/deterministic.test.ts",
@@ -17,6 +18,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/gpu/large-steps.test.ts",
   "test/gpu/graphs.test.ts",
   "test/conformance/golden/golden-cpu.test.ts",
+  "test/conformance/cache-groups.test.ts",
   "test/gpu/lifetimes.test.ts",
   "test/gpu/cuda/failures.test.ts",
   "test/server/serving/together.test.ts",
@@ -30,6 +32,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/server/unread.test.ts",
   "test/server/serving/soak.test.ts",
   "test/cli/bench.test.ts",
+  "test/fuzz/family-mutation.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {

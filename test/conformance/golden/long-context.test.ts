@@ -80,7 +80,7 @@ describe.skipIf(MODELS.length === 0)("long prompts (skipped if ../shared has no 
     );
   });
 
-  describe.skipIf(FULL)("one backend", () => {
+  describe.runIf(!FULL)("one backend (in short runs)", () => {
     describeCpu(BEST_SUBJECT.name, () => {
       it.for(MODELS)("$name", async (golden, { skip }) => {
         await compare(golden, BEST_SUBJECT.create({ deterministic: true }), skip);

@@ -2,6 +2,7 @@
 // pinned staging copy, and pinned memory for results. Addresses are fixed, except the step buffer's, which moves when
 // block tables or masks exceed it.
 
+import { kvGroups } from "../../../graph/cache-groups.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
 import type { MemoryPlace } from "../lowering/launch.js";
@@ -168,7 +169,8 @@ export class StepMemory implements Disposable {
 }
 
 function firstTailBytes({ options: { limits, fused } }: LoweringContext): number {
-  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
+  const groups = Math.max(1, kvGroups(fused.program.kv).length);
+  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens) * groups;
   const maskWords = Math.ceil(fused.program.vocabularySize / 32);
   const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
   return Math.min(MAX_TAIL_BYTES, Math.max(MIN_TAIL_BYTES, wanted));

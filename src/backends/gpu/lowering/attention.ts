@@ -1,10 +1,11 @@
-// Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
+// Launches of attention: decode (one token per sequence, see decode-attention.ts and deep-attention.ts), split (few tokens per
 // sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
 import {
   combinedBlocks,
+  FEW_COMBINED_COLUMNS,
   splitRows,
   supportsAttention,
   TILE_TOKENS,
@@ -18,10 +19,11 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
+import { deepAttention } from "./deep-attention.js";
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
-import { cacheDefines, layerArguments } from "./rope.js";
+import { cacheDefines, layerArguments, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 /** Of several splits, and of one. */
@@ -30,6 +32,10 @@ const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
+/** More splits than one block should merge of all columns of a head. */
+const MANY_SPLITS = 16;
+/** Merging blocks for each multiprocessor, at most, if blocks take fewer columns. */
+const MAX_COMBINING_BLOCKS = 8;
 
 /** Whether a step of this size takes tiled attention, if the program supports it. */
 export function isTiled(size: LaunchSize): boolean {
@@ -55,12 +61,14 @@ function lowerAttention(
 ): readonly LaunchSpec[] {
   const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
-  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
+  const deep = before === undefined ? undefined : deepAttention(context, operation, handed, before);
+  const isDeep = (size: LaunchSize): boolean => deep?.isTaken(size) === true;
+  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before, isDeep);
   const taken = {
     split: (size: LaunchSize) => !(tiles && isTiled(size)) && !(decode !== undefined && isDecoding(context, size)),
     decode,
   };
-  const splits = splitAttention(context, operation, handed, taken);
+  const splits = [...(deep?.launches ?? []), ...splitAttention(context, operation, handed, taken)];
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
 }
 
@@ -116,11 +124,9 @@ function tiledAttention(
       },
     ],
     arguments: {
-      step: context.stepField("head"),
       tiles: context.stepField("tiles"),
       positions: context.stepField("positions"),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: query.place,
       query_stride: query.stride,
       heads,
@@ -195,8 +201,7 @@ function splitTurn(
       ...partArguments(context, operation, first),
       ...written.from(first),
       sequences: shifted(context.stepField("sequences"), first * INT_BYTES),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: shifted(query.place, first * query.stride * FLOAT_BYTES),
       query_stride: query.stride,
       kv_heads: kvHeads,
@@ -220,18 +225,27 @@ function combinedTurn(
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
+  const { heads, valueWidth } = operation;
+  const { device, deterministic } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
+  const defines = { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, OUTPUT: written.define };
+  const manyBlocks = Math.ceil(valueWidth / FEW_COMBINED_COLUMNS);
+  // Bits would depend on the longest sequence of the batch.
+  const isDivided = (size: LaunchSize): boolean =>
+    !deterministic &&
+    valueWidth % FEW_COMBINED_COLUMNS === 0 &&
+    visibleSplits(operation, size.splits) > MANY_SPLITS &&
+    tokensOf(size) * heads * manyBlocks <= device.multiprocessors * MAX_COMBINING_BLOCKS;
   return {
     label: "attention, merged",
     file: "attention/combine",
     variants: [
-      {
-        kernel: "attention_combine",
-        defines: { ...mergeDefines(operation), VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define },
-      },
+      { kernel: "attention_combine", defines },
+      { kernel: "attention_combine", defines: { ...defines, COMBINED_COLUMNS: FEW_COMBINED_COLUMNS } },
     ],
+    choose: (size) => (isDivided(size) ? 1 : 0),
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
-    grid: (size) => [operation.heads * combinedBlocks(operation.valueWidth), tokensOf(size), 1],
+    grid: (size) => [heads * (isDivided(size) ? manyBlocks : combinedBlocks(valueWidth)), tokensOf(size), 1],
   };
 }
 

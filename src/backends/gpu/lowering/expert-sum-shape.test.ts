@@ -38,6 +38,7 @@ describe("groupedGemvShape", () => {
           slots,
           width,
           form: "gated to quantized rows",
+          types: [12, 12],
           floats: false,
           waveSize,
           multiprocessors: 132,
@@ -47,5 +48,19 @@ describe("groupedGemvShape", () => {
         expect(shape.blocks * 32).toBe(outputs);
       }
     }
+  });
+
+  it("has a whole row on its way if registers allow it", () => {
+    const depthOf = (type: number, width: number): number =>
+      groupedGemvShape({
+        ...H200,
+        outputs: 2880,
+        slots: 4,
+        width,
+        form: "gated to quantized rows",
+        types: [type, type],
+        floats: false,
+      }).defines["DEPTH"];
+    expect([depthOf(39, 2880), depthOf(12, 2048), depthOf(8, 2880), depthOf(13, 2048)]).toEqual([3, 2, 2, 1]);
   });
 });

@@ -17,7 +17,7 @@ const H200 = { waveSize: 32, multiprocessors: 132, sharedBytes: 227 << 10, total
 const LIMITS = { maxTokens: 4096, maxOutputs: 256, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
 const MIXTURE: MixtureCase = { type: "Q4_K", activation: "silu", experts: 16, used: 4 };
 
-function contextOf(wanted: MixtureCase, deterministic = false): LoweringContext {
+function contextOf(wanted: MixtureCase, deterministic = false, architecture = "sm_80"): LoweringContext {
   const subject = mixtureCase(wanted, 4);
   const program = programOf(subject);
   const weights = program.weights.map(({ name }) => {
@@ -25,7 +25,8 @@ function contextOf(wanted: MixtureCase, deterministic = false): LoweringContext 
     const elements = shape.reduce((total, dimension) => total * dimension, 1);
     return { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
   });
-  return createContext({ fused: fuse(program), weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
+  const device = { ...H200, architecture };
+  return createContext({ fused: fuse(program), weights, limits: LIMITS, device, kind: "cuda", deterministic });
 }
 
 function sizeOf(tokens: number): LaunchSize {
@@ -80,9 +81,21 @@ describe("experts of a larger batch", () => {
     }
   });
 
+  it("are wide products on sm_90, from tiles of 64 on and of quantized weights", () => {
+    const files = (wanted: MixtureCase, tokens: number): readonly string[] =>
+      launches(contextOf(wanted, false, "sm_90"), tokens)
+        .map(({ file }) => file)
+        .filter((file) => file.includes("grouped") || file.includes("slot-rows"));
+    const [rows, wide, narrow] = ["rows/slot-rows", "matmul/grouped-wide", "matmul/grouped-gemm"];
+    expect(files(MIXTURE, 200)).toEqual([rows, wide, rows, wide]);
+    expect(files(MIXTURE, 64)).toEqual([narrow, narrow]);
+    expect(files({ ...MIXTURE, type: "F16" }, 200)).toEqual([rows, narrow, rows, narrow]);
+  });
+
   it("fill every member of every kernel's argument, within what a block can share", () => {
-    for (const wanted of [MIXTURE, { ...MIXTURE, biases: true, scales: true, weighsInput: true }]) {
-      for (const launch of launches(contextOf(wanted), 200)) {
+    const more: MixtureCase = { ...MIXTURE, biases: true, scales: true, weighsInput: true };
+    for (const context of [contextOf(MIXTURE), contextOf(more), contextOf(more, false, "sm_90")]) {
+      for (const launch of launches(context, 200)) {
         const source = loadKernelSource(launch.file);
         const given = Object.keys({ ...launch.arguments, ...launch.sized?.(sizeOf(200)) }).toSorted();
         for (const { kernel, sharedBytes = 0 } of launch.variants) {

@@ -71,11 +71,10 @@ function routed(
 function shapeRequest(
   { options }: LoweringContext,
   { weight, outputs, slots }: GroupedMatmulOperation,
-  form: GroupedGemvRequest["form"],
-  floats: boolean,
+  wanted: Pick<GroupedGemvRequest, "form" | "types" | "floats">,
 ): GroupedGemvRequest {
   const { waveSize, multiprocessors } = options.device;
-  return { outputs, slots, width: options.weights[weight].shape[0], form, floats, waveSize, multiprocessors };
+  return { outputs, slots, width: options.weights[weight].shape[0], ...wanted, waveSize, multiprocessors };
 }
 
 /** What a kernel that makes its quantized rows itself is compiled with: kernels/matmul/normed-row.h. */
@@ -89,7 +88,9 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
   const { matmuls, gated, input, routing, out, quantized, shared } = wanted;
   const [first, second = first] = matmuls;
   const form = quantized !== undefined ? "gated to quantized rows" : gated === undefined ? "plain" : "gated";
-  const request = shapeRequest(context, first, form, false);
+  const sharedWeights = shared === undefined ? [] : [shared.gate, shared.up];
+  const types = [first, second, ...sharedWeights].map(({ weight }) => context.typeOf(weight));
+  const request = shapeRequest(context, first, { form, types, floats: false });
   const shape = groupedGemvShape(request);
   const choice = routed(context, routing);
   const { normed, floats } = input;
@@ -167,7 +168,7 @@ export function groupedGemvFloatLaunch(
 ): LaunchSpec {
   const { weight, bias, scale, slots } = operation;
   const out = context.matrix(operation.out);
-  const request = shapeRequest(context, operation, "plain", true);
+  const request = shapeRequest(context, operation, { form: "plain", types: [context.typeOf(weight)], floats: true });
   const shape = groupedGemvShape(request);
   return {
     label: "grouped gemv",

@@ -33,7 +33,7 @@ export function lowerLatentStore(
     arguments: {
       ...rotationArguments(context, rope),
       ...layerArguments(context, store.layer),
-      cells: context.stepField("cells"),
+      cells: context.groupField("cells", store.layer),
       norm: context.weight(norm.weight),
       latent: latent.place,
       rotated: rotated.place,
