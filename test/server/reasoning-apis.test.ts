@@ -46,7 +46,8 @@ async function post(path: string, body: object): Promise<{ readonly text: string
 
 /** Tokens up to the start of the preamble's text; those of its header count as what follows them. */
 const thoughtTokens = (): number =>
-  model.tokenizer.encode("<|channel|>analysis<|message|>Let me think.", { addSpecial: false, parseSpecial: true }).length;
+  model.tokenizer.encode("<|channel|>analysis<|message|>Let me think.", { addSpecial: false, parseSpecial: true })
+    .length;
 
 test("the Responses API has a reasoning item, and counts its tokens", async () => {
   const tools = [{ type: "function", name: "search", parameters, strict: false }];
