@@ -53,7 +53,7 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
   const int first_column = block_x() % kColumnBlocks * kBlockColumns;
   if (token >= a.step->tokens) return;
   const int position = a.positions[token];
-  const int count = min(position / kSplitPositions - first_split(position) + 1, a.splits);
+  const int count = min(splits_of(position), a.splits);
   const int team = thread_index() / kTeamThreads, own = thread_index() % kTeamThreads;
   const int column = first_column + own;
   const bool has_column = own < kBlockColumns && column < VALUE_WIDTH;

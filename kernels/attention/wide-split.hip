@@ -12,7 +12,6 @@
 #define PARTS 2
 #include "attention/wide.h"
 
-static_assert(kSplitPositions % kTilePositions == 0, "a split is whole tiles");
 constexpr int kHeadBlocks = (GROUP + kRows - 1) / kRows;
 constexpr int kLaneColumns = (KEY_WIDTH + WAVE - 1) / WAVE;
 
@@ -95,19 +94,13 @@ DEVICE void attend(const AttentionWideSplitArguments& a, u8* shared) {
   const int token = block_z();
   if (token >= a.step->tokens) return;
   const int position = a.positions[token], sequence = a.sequences[token];
-  const int first = (first_split(position) + block_x()) * kSplitPositions;
+  const int first = split_start(position, block_x());
   if (first > position) return;
-  const int begin = first_visible(position), end = min(first + kSplitPositions, position + 1);
+  const int end = min(first + kSplitPositions, position + 1);
   const int kv_head = block_y() / kHeadBlocks, head_in_group = block_y() % kHeadBlocks * kRows;
   const int first_head = kv_head * GROUP + head_in_group, heads = min(kRows, GROUP - head_in_group);
-  const int first_tile = (begin > first ? begin : first) / kTilePositions;
-  const Walk walk = {cache_layer(a, a.kv_heads),
-                     a.tables + a.table_starts[sequence],
-                     kv_head,
-                     a.kv_heads,
-                     first_tile,
-                     (end - 1) / kTilePositions + 1,
-                     end - 1};
+  const Walk walk = {cache_layer(a, a.kv_heads), a.tables + a.table_starts[sequence], kv_head, a.kv_heads,
+                     first / kTilePositions,     (end - 1) / kTilePositions + 1,      end - 1};
   find_wide_rows(walk, walk.first, memory);
   if (walk.first + 1 < walk.end) find_wide_rows(walk, walk.first + 1, memory);
   prepare_wide(memory);
@@ -121,7 +114,7 @@ DEVICE void attend(const AttentionWideSplitArguments& a, u8* shared) {
   stage_queries(a.query + u64(token) * u64(a.query_stride) + first_head * KEY_WIDTH, heads,
                 score_factor(a.scale, position), memory);
   WideSums sums;
-  walk_wide(walk, memory, sums, [&](int, int other) { return other < end && (!kLimited || other >= begin); });
+  walk_wide(walk, memory, sums, [&](int, int other) { return other < end && (!kLimited || other >= first); });
   give_wide(sums, shared, [&](int row, int column, bool present, float sum) {
     const bool wanted = present && row < heads;
     const float highest = highest_of_row(walk, memory, row), total = memory.totals[row];

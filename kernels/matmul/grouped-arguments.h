@@ -89,7 +89,7 @@ constexpr int kSlabBytes = kTokens * kSlabBlocks * 64;
 constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 
 #if WIDE
-#include "device/wide-product.h"
+#include "device/wide-matmul.h"
 #endif
 #include "matmul/tile-chunks.h"
 #include "matmul/grouped-tile.h"

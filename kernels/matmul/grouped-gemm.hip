@@ -8,23 +8,26 @@
 //
 // What bounds it, for Q4_K on an H200 (20 bytes a cycle and multiprocessor from memory, 128 from shared memory; a
 // product of 16 × 8 × 16 about every 6 cycles and quarter of a multiprocessor):
-//   few tokens an expert    Bytes. 128 × 4 lanes hold 18 bytes of 4 lines each, AHEAD times: at 2 that is 70 KB in flight
-//                           on each multiprocessor, twice what the latency of memory asks for. Decoding 4 lines takes
-//                           360 instructions a wave and slab, the products of 16 tokens 40: at four instructions a cycle
-//                           that is 20 bytes a cycle, as much as memory gives. So tiles are no larger than they must be.
+//   few tokens an expert    Bytes. The lanes of three blocks hold 18 bytes of 4 lines each, PREFETCH times: at 2 that is
+//                           55 KB in flight on each multiprocessor, more than the latency of memory asks for. Decoding
+//                           4 lines takes 380 instructions a wave and slab, all else 130: at four instructions a cycle
+//                           that is 18 bytes a cycle. So tiles are no larger than they must be, and a wave has 32 rows.
 //   many tokens an expert   Products. A wave has 32 rows and all 128 tokens: what it decodes is used for 256 products, so
 //                           decoding hides behind them, and no wave decodes what another has decoded. To dequantize all
 //                           experts to memory first would write and read 1.2 GB a layer of a 30B mixture, 0.5 ms, as long
 //                           as the products themselves, and take as much scratch memory. The input is read from shared
 //                           memory at two thirds of its rate: 32 rows a wave are enough. Two blocks of four waves on a
-//                           multiprocessor: while one begins or ends, the other multiplies.
-// Defines: TYPE0; SPLIT: the input as two halves, for weights that are plain floats; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
-// from memory; GATED: gate and up, of one type and size; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue
-// needs; ACTIVATION (device/activation.h); STAGES of input; AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
+//                           multiprocessor: while one begins or ends, the other multiplies. A slab is 256 products of a
+//                           wave and 640 other instructions. On sm_90 matmul/grouped-wide.hip takes its place.
+// Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
+// from memory; GATED: gate and up, of one type and size; SPLIT: the input is split rows (rows/slot-rows.hip), for weights
+// that are plain floats; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue needs; ACTIVATION
+// (device/activation.h); STAGES of input; PREFETCH, slabs of weights in registers. Width: a multiple of 32; halves_stride and
+// slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, or without a router USED × token_blocks.
 // v1 Not measured yet.
-#ifndef AHEAD
-#define AHEAD 1
+#ifndef PREFETCH
+#define PREFETCH 1
 #endif
 #ifndef STAGES
 #define STAGES 1
@@ -41,9 +44,9 @@ template <typename Source, bool Whole>
 DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  typename Source::Raw raw[AHEAD][kHalves][kLines];
+  typename Source::Raw raw[PREFETCH][kHalves][kLines];
 #pragma unroll
-  for (int i = 0; i < AHEAD; i++)
+  for (int i = 0; i < PREFETCH; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
@@ -52,11 +55,11 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
   }
   int stage = 0;
 #pragma unroll 1
-  for (int first = 0; first < slabs; first += AHEAD) {
+  for (int first = 0; first < slabs; first += PREFETCH) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
+    for (int i = 0; i < PREFETCH; i++) {
       const int slab = first + i;
-      if (AHEAD > 1 && slab >= slabs) break;
+      if (PREFETCH > 1 && slab >= slabs) break;
       wait_for_copy_groups<STAGES - 2>();
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
@@ -65,7 +68,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       end_copy_group();
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + AHEAD, slabs - 1) * kSlabBlocks + fragment_share(),
+        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);
       });
       stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -81,25 +84,25 @@ template <typename Source, bool Whole>
 DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  typename Source::Raw raw[AHEAD][kHalves][kLines];
+  typename Source::Raw raw[PREFETCH][kHalves][kLines];
 #pragma unroll
-  for (int i = 0; i < AHEAD; i++)
+  for (int i = 0; i < PREFETCH; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
   Words4 held[kThreadChunks];
   hold_slab<Source>(a, tile, halves, 0, held);
 #pragma unroll 1
-  for (int first = 0; first < slabs; first += AHEAD) {
+  for (int first = 0; first < slabs; first += PREFETCH) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
+    for (int i = 0; i < PREFETCH; i++) {
       const int slab = first + i;
-      if (AHEAD > 1 && slab >= slabs) break;
+      if (PREFETCH > 1 && slab >= slabs) break;
       barrier();
       store_slab(held, shared);
       barrier();
       if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, held);
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + AHEAD, slabs - 1) * kSlabBlocks + fragment_share(),
+        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);
       });
     }

@@ -128,17 +128,16 @@ DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Til
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
       const int place = column * 16 + tile_column(i);
-      if (place >= tile.count) continue;
       const float scale = slot_scales[place], weight = WEIGHTED ? slot_factors[place] : 1.0f;
       float* const out = a.out + slot_outputs[place];
+      // Computed for slots and rows that there are not, too: a branch for each would take longer.
 #pragma unroll
       for (int half = 0; half < (GATED ? 1 : kHalves); half++) {
-        const int row = tile_first_row(half) + tile_row(i);
-        if (row >= a.rows) continue;
-        const float value = apply_epilogue(sums[half][column].values[i], scale, rows[half][i], weight);
-        const int last = kHalves - 1;
-        out[row] = GATED ? gated_unit(value, apply_epilogue(sums[last][column].values[i], scale, rows[last][i], weight))
-                         : value;
+        const int row = tile_first_row(half) + tile_row(i), last = kHalves - 1;
+        float value = apply_epilogue(sums[half][column].values[i], scale, rows[half][i], weight);
+        if (GATED)
+          value = gated_unit(value, apply_epilogue(sums[last][column].values[i], scale, rows[last][i], weight));
+        if (place < tile.count && row < a.rows) out[row] = value;
       }
     }
   }

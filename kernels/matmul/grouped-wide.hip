@@ -1,4 +1,4 @@
-// The matmuls of matmul/grouped-gemm.hip for tiles of 64 or 128 slots on sm_90, by wide products (device/wide-product.h): four
+// The matmuls of matmul/grouped-gemm.hip for tiles of 64 or 128 slots on sm_90, by wide products (device/wide-matmul.h): four
 // waves multiply 64 × 128 at a time from registers and shared memory, while they decode the next weights. The input is
 // gathered from rows of rows/wide-rows.hip, whose columns lie in the order in which the lanes hold weights: chunk
 // (group × 4 + step) × 2 + j of a slab has halves 4 × step + 2 j and the next of that group of the slab's four blocks.
@@ -7,7 +7,7 @@
 // multiprocessor, and 2 × 550 instructions of each of its quarters, which the products do not wait for. matmul/
 // grouped-gemm.hip takes half as long again at best: its products are those of one wave, at two thirds of the rate, and
 // read their input through registers.
-// Defines: as there, without AHEAD; TOKENS 64 or 128; STAGES 3; MATRIX_LAYOUT 80. A tile of at most 64 slots takes half as many
+// Defines: as there, without PREFETCH; TOKENS 64 or 128; STAGES 3; MATRIX_LAYOUT 80. A tile of at most 64 slots takes half as many
 // products. Grid: the same.
 // v1 Not measured yet.
 #define MATRIX_WAVES 4

@@ -103,7 +103,9 @@ export class ChatFormat {
     const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
     const capabilities = await this.#capabilitiesOf(template);
     const told = callConvention(template, this.#hasToken);
-    const convention = capabilities.tools || conventionOf(told).marksReply === true ? told : "bare-json";
+    // A template that shows calls, but no tools, leaves it to the system message to describe them.
+    const knows = capabilities.tools !== undefined || capabilities.calls !== undefined;
+    const convention = knows || conventionOf(told).marksReply === true ? told : "bare-json";
     const callsBefore = conversation.messages.reduce((count, { toolCalls = [] }) => count + toolCalls.length, 0);
     const forms = toolChoiceForms(convention, tools, {
       choice: conversation.toolChoice,
@@ -127,9 +129,8 @@ export class ChatFormat {
           reasoningOpen: false,
           trimsStart: false,
         }
-      : { ...common, tools, reasoning, reasoningOpen: open && thinking !== false };
-    const closes = open && thinking === false;
-    const settled = closes ? closed(rendered, reasoning) : rendered;
+      : { ...common, tools, reasoning, reasoningOpen: open };
+    const settled = open && constrained ? closed(rendered, reasoning) : rendered;
     // With a choice between calls and an answer, the grammar writes what is around the answer.
     const prompt = this.#withBos(constrained && forms.length === 0 ? settled.withTrusted(answer.prefix) : settled);
     return {
@@ -156,7 +157,7 @@ export class ChatFormat {
       ...thinkingVariables(template, convention, thinking, checkedOptions(templateOptions)),
       ...this.#tokens,
       messages: messageVariables(messages, tools, context),
-      ...toolsVariables(template, tools),
+      ...toolsVariables(template, tools, capabilities.tools),
       add_generation_prompt: true,
     };
     return new PromptText(await this.#runner.render(template, variables, signal));
@@ -193,7 +194,7 @@ export class ChatFormat {
   }
 }
 
-/** Closes the reasoning block that the template opened, although the reply shall not begin with reasoning. */
+/** Closes the reasoning block that the template opened: constrained text cannot begin with reasoning. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
   return prompt.withEnd(marks?.closing ?? `\n\n${marks?.close}\n\n`);
 }

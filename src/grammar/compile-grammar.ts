@@ -7,7 +7,7 @@ import { CompiledGrammar } from "./automaton/compiled-grammar.js";
 import type { Network } from "./automaton/network.js";
 import { buildNetwork } from "./automaton/network-builder.js";
 import { ebnfGrammar } from "./notation/gbnf.js";
-import { charactersOf, formText } from "./form-text.js";
+import { literalCharacters, formText } from "./form-text.js";
 import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
 import { choice, EMPTY, type Expression, sequence, set } from "./expression.js";
 import { JsonRules } from "./schema/json-rules.js";
@@ -79,7 +79,7 @@ function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
 
 function formExpression(json: JsonRules, { prefix, schema, suffix, notation }: SchemaForm, place: string): Expression {
   const [before, behind] = [formText(prefix, place), formText(suffix, place)];
-  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters)
+  if (literalCharacters(before) + literalCharacters(behind) > GRAMMAR_LIMITS.literalCharacters)
     throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
   return sequence(...before, formValue(json, schema, notation, `${place}.schema`), ...behind);
 }

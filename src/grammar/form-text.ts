@@ -15,6 +15,6 @@ export function formText(given: FormText, place: string): readonly Expression[] 
 }
 
 /** Characters of literal text; a control token counts as one. */
-export function charactersOf(parts: readonly Expression[]): number {
+export function literalCharacters(parts: readonly Expression[]): number {
   return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
 }

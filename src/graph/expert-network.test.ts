@@ -101,7 +101,7 @@ describe("a network of experts", () => {
 
   it("writes its result and its logits where nothing lies that it still reads", () => {
     for (const shared of ["plain", undefined] as const) {
-      const { experts, memory } = network({ ...(shared === undefined ? {} : { shared }) });
+      const { experts, memory } = network(shared === undefined ? {} : { shared });
       const [found] = experts;
       const read = networkInputs(found).map((id) => memory.slotOf[id]);
       expect(read).not.toContain(memory.slotOf[found.out]);

@@ -27,7 +27,7 @@ const traits: DecoderTraits = {
 function readHyperParameters(source: ModelSource): HyperParameters {
   const parameters = readDecoderParameters(source, traits);
   const isRotated = new HyperParameterReader(source).flag("rope.scaling.finetuned") ?? true;
-  return withMultipliers(source, isRotated ? parameters : withMixers(parameters, ({ rope: _, ...mixer }) => mixer));
+  return withMultipliers(source, isRotated ? parameters : withMixers(parameters, ({ rope: _rope, ...mixer }) => mixer));
 }
 
 /** Applies the multipliers of a file, which writes 0 for "none". */

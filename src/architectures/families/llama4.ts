@@ -23,7 +23,7 @@ const traits: DecoderTraits = {
 
 const experts: ExpertTraits = {
   widthKey: "expert_feed_forward_length",
-  gating: "sigmoid",
+  gating: "sigmoid-selected",
   gatingKey: false,
   renormalize: false,
   weightScaleKey: false,

@@ -29,7 +29,6 @@ const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[
   ["<|channel|>commentary", "harmony"],
   ["<|tool_call:begin|>", "marked-parts"],
   ["<|tool_call>", "quoted-map"],
-  ["｜DSML｜", "typed-parameters"],
   ["<|tool_calls_section_begin|>", "numbered-json"],
   ["<minimax:tool_call>", "named-parameters"],
   ["<seed:tool_call>", "seed-parameters"],
@@ -40,6 +39,7 @@ const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[
   ["<|START_ACTION|>", "action-list"],
   ["<TOOLCALL>", "capital-list"],
   ["<|/tool_call|>", "closed-list"],
+  ["<|/tool|>", "closed-list"],
   ["<|tool_call|>", "open-list"],
   ["<function_calls>", "python-lines"],
   [">>>${recipient}", "recipients"],
@@ -59,6 +59,8 @@ export function callConvention(template: string, hasToken: HasToken = () => fals
   const has = (text: string): boolean => template.includes(text);
   const told = TELLTALES.find(([mark]) => has(mark));
   if (told !== undefined) return told[1];
+  // The mark is a variable of these templates, and not next to the names of tags.
+  if (has("｜DSML｜")) return has("function_calls>") ? "typed-parameters" : "typed-calls";
   if (has(MISTRAL_CALLS)) return has(MISTRAL_ARGUMENTS) ? "bracketed-arguments" : "bracketed";
   if (has("<｜tool▁call▁begin｜>")) return has("```json") ? "separated-fence" : "separated-json";
   if (has(KEY_MARKS[0])) return has("</arg_key><arg_value>") ? "joined-keys" : "tagged-keys";

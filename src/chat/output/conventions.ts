@@ -32,7 +32,9 @@ const MISTRAL_CALL_ID = "[CALL_ID]";
 export const PYTHON_TAG = "<|python_tag|>";
 const SEED = { open: "<seed:tool_call>", close: "</seed:tool_call>" } as const;
 const MINIMAX = { open: "<minimax:tool_call>", close: "</minimax:tool_call>" } as const;
-const DSML = { mark: "｜DSML｜", open: "<｜DSML｜function_calls>", close: "</｜DSML｜function_calls>" } as const;
+const DSML = "｜DSML｜";
+const DSML_FUNCTIONS = { open: `<${DSML}function_calls>`, close: `</${DSML}function_calls>` } as const;
+const DSML_TOOLS = { open: `<${DSML}tool_calls>`, close: `</${DSML}tool_calls>` } as const;
 const LFM = { open: "<|tool_call_start|>", close: "<|tool_call_end|>" } as const;
 const OLMO = { open: "<function_calls>", close: "</function_calls>" } as const;
 const GEMMA = { open: "<|tool_call>", close: "<tool_call|>", result: "<|tool_response>" } as const;
@@ -77,9 +79,11 @@ export const CONVENTIONS = {
   "named-parameters": invokeConvention(MINIMAX.open, MINIMAX.close, NAMED_PARAMETERS),
   /** DeepSeek V3.2. */
   "typed-parameters": {
-    ...invokeConvention(DSML.open, DSML.close, TYPED_PARAMETERS),
-    marks: [DSML.mark],
+    ...invokeConvention(DSML_FUNCTIONS.open, DSML_FUNCTIONS.close, TYPED_PARAMETERS),
+    marks: [DSML],
   },
+  /** DeepSeek V4. */
+  "typed-calls": { ...invokeConvention(DSML_TOOLS.open, DSML_TOOLS.close, TYPED_PARAMETERS), marks: [DSML] },
   /** Mistral before 2025: a list of calls. */
   bracketed: {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],

@@ -23,6 +23,7 @@ const PARAGRAPH = "\n\n";
 export class DeltaSink {
   #deltas: ChatDelta[] = [];
   #calls = 0;
+  readonly #ids = new Set<string>();
   #space = "";
   /** The kind of the last part, to which white space at the end belongs. */
   #kind: TextKind = "text";
@@ -75,10 +76,12 @@ export class DeltaSink {
     if (this.#kinds.has(kind)) this.#separator = PARAGRAPH;
   }
 
-  /** Starts a call; returns its index, for its arguments. */
-  startCall(name: string, id = this.#makeId()): number {
+  /** Starts a call; returns its index, for its arguments. An id that another call has is replaced. */
+  startCall(name: string, given?: string): number {
     this.turn();
     const index = this.#calls++;
+    const id = given === undefined || this.#ids.has(given) ? this.#makeId() : given;
+    this.#ids.add(id);
     this.#deltas.push({ kind: "call", index, id, name });
     return index;
   }

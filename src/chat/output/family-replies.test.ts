@@ -251,6 +251,12 @@ describe("marks that models forget or move", () => {
     expect(read(convention, answer)).toStrictEqual(expected);
   });
 
+  test("an id that a model repeats is replaced", () => {
+    const call = "<|tool_call_begin|>functions.search:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+    const answer = `<|tool_calls_section_begin|>${call}${call}<|tool_calls_section_end|>`;
+    expect(read("numbered-json", answer).calls.map(({ id }) => id)).toStrictEqual(["functions.search:0", "id0"]);
+  });
+
   test("Apertus calls from inside its thoughts", () => {
     const reasoning = reasoningMarks("<|inner_suffix|>", () => false);
     const answer = '<|inner_prefix|>Hm.<|tools_prefix|>[{"search": {"query": "x"}}, {"get_weather": {}}]';

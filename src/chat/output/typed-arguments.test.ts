@@ -72,6 +72,36 @@ describe("arguments in words", () => {
     expect(typedArguments([], undefined)).toBe("{}");
   });
 
+  test("a string behind a reference, or among schemas that all apply", () => {
+    const tool: ChatTool = {
+      name: "tool",
+      parameters: {
+        type: "object",
+        $defs: { zip: { type: "string" }, loop: { $ref: "#/$defs/loop" }, "a/b": { $ref: "#/$defs/zip" } },
+        properties: {
+          plain: { $ref: "#/$defs/zip" },
+          far: { $ref: "#/$defs/a~1b" },
+          every: { allOf: [{ minLength: 1 }, { $ref: "#/$defs/zip" }] },
+          loop: { $ref: "#/$defs/loop" },
+          none: { $ref: "#/$defs/missing" },
+        },
+      },
+    };
+    const given = ["plain", "far", "every", "loop", "none"].map((key) => ({ key, value: "1" }));
+    expect(typedArguments(given, tool)).toBe('{"plain":"1","far":"1","every":"1","loop":1,"none":1}');
+  });
+
+  test("references that multiply cost little", () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 60 }, (_, index) => {
+        const next = { $ref: `#/$defs/d${index + 1}` };
+        return [`d${index}`, { anyOf: [next, next] }];
+      }),
+    );
+    const parameters = { type: "object", $defs, properties: { key: { $ref: "#/$defs/d0" } } };
+    expect(typedArguments([{ key: "key", value: "1" }], { name: "tool", parameters })).toBe('{"key":1}');
+  });
+
   test("rejects what is too deep or too long", () => {
     const deep = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
     expect(valueOf(deep(100), {})).toBe(deep(100));

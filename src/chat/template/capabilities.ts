@@ -3,7 +3,7 @@
 
 import { contentParts } from "./template-variables.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
-import { toolsVariables } from "./tool-variables.js";
+import { TOOL_FORMS, type ToolForm, toolsVariables } from "./tool-variables.js";
 
 /** How a template takes the reasoning of an earlier reply: by the name of a field, or as a part of the content. */
 export type ReasoningForm = "reasoning_content" | "thinking" | "reasoning" | "part";
@@ -14,7 +14,8 @@ export interface TemplateCapabilities {
   readonly system: boolean;
   /** Whether content has to be a list of parts. */
   readonly parts: boolean;
-  readonly tools: boolean;
+  /** How it takes tools; undefined if it does not show them. */
+  readonly tools: ToolForm | undefined;
   /** How it takes the arguments of an assistant's call; undefined if it renders no calls. */
   readonly calls: "object" | "text" | undefined;
   /** The content of an assistant's message with calls and no text. */
@@ -40,6 +41,8 @@ const WORDS = {
   reasoning: "probe-own-reasoning",
 } as const;
 
+const TOOL = { name: WORDS.tool, parameters: { type: "object", properties: {} } } as const;
+
 const REASONING_FIELDS = ["reasoning_content", "thinking", "reasoning"] as const satisfies ReasoningForm[];
 
 /** Detects what a template supports. */
@@ -50,9 +53,15 @@ export async function findCapabilities(
 ): Promise<TemplateCapabilities> {
   const common = { ...tokens, add_generation_prompt: true };
   const user = { role: "user", content: WORDS.user };
-  const tools = toolsVariables(template, [
-    { name: WORDS.tool, description: "", parameters: { type: "object", properties: {} } },
+  const [plain, parts, system, ...tooled] = await runner.tryAll(template, [
+    { ...common, messages: [user] },
+    { ...common, messages: [{ role: "user", content: contentParts(WORDS.user) }] },
+    { ...common, messages: [{ role: "system", content: WORDS.system }, user] },
+    ...TOOL_FORMS.map((form) => ({ ...common, messages: [user], ...toolsVariables(template, [TOOL], form) })),
   ]);
+  const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
+  const toolForm = TOOL_FORMS.find((_, index) => has(tooled[index], WORDS.tool));
+  const tools = toolsVariables(template, [{ ...TOOL, description: "" }], toolForm);
   const callOf = (id: string, given: unknown): object => ({
     id,
     type: "function",
@@ -77,11 +86,7 @@ export async function findCapabilities(
   const fields = Object.fromEntries(REASONING_FIELDS.map((name) => [name, WORDS[name]]));
   const parted = { content: [{ type: "thinking", thinking: WORDS.thinking }, ...contentParts(WORDS.reasoning)] };
   const responses = { tool_responses: [{ name: WORDS.tool, response: { value: WORDS.result } }] };
-  const [plain, parts, system, tooled, objects, texts, ...further] = await runner.tryAll(template, [
-    { ...common, messages: [user] },
-    { ...common, messages: [{ role: "user", content: contentParts(WORDS.user) }] },
-    { ...common, messages: [{ role: "system", content: WORDS.system }, user] },
-    { ...common, messages: [user], ...tools },
+  const [objects, texts, ...further] = await runner.tryAll(template, [
     calling(object),
     calling(text),
     // The same questions for both forms of arguments, of which the template takes one.
@@ -95,7 +100,6 @@ export async function findCapabilities(
     calling(text, parted),
     { ...common, ...tools, messages: [user, { role: "assistant", content: "", ...responses }] },
   ]);
-  const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
   const calls = has(objects, WORDS.value)
     ? "object"
     : has(texts, WORDS.value)
@@ -109,7 +113,7 @@ export async function findCapabilities(
     parts: needsParts,
     // If it needs parts, the probes with plain text tell nothing: such templates are recent and support everything.
     system: needsParts || has(system, WORDS.system),
-    tools: needsParts || has(tooled, WORDS.tool),
+    tools: toolForm ?? (needsParts ? TOOL_FORMS[0] : undefined),
     calls,
     noContent: leavesOutNothing(called, alone) ? null : "",
     parallelCalls: pair === undefined || has(pair, WORDS.second) || !has(pair, WORDS.value),

@@ -7,6 +7,7 @@ import type { TemplateCapabilities } from "./capabilities.js";
 import { callIds } from "./call-ids.js";
 import type { CallConvention } from "../output/conventions.js";
 import type { ChatMessage, ChatTool, ChatToolCall } from "../message.js";
+import { toolsAdvice } from "./tool-variables.js";
 
 type MessageVariables = Readonly<Record<string, unknown>>;
 
@@ -33,7 +34,10 @@ export function messageVariables(
   const roles = messages.map((message) =>
     message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message,
   );
-  const described = tools.length > 0 && !capabilities.tools ? withToolsDescribed(roles, tools) : roles;
+  const described =
+    tools.length > 0 && capabilities.tools === undefined
+      ? withAdvice(roles, toolsAdvice(tools, context.convention))
+      : roles;
   const named = withNames(described);
   const single = capabilities.parallelCalls ? named : withSingleCalls(named);
   const taken = single.map((message) => takenMessage(message, context));
@@ -118,11 +122,7 @@ function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
 }
 
 /** Describes the tools in the system message, for templates that do not support tools. */
-function withToolsDescribed(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
-  const list = tools
-    .map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters }))
-    .join("\n");
-  const advice = `You can call these functions:\n${list}\nTo call one, answer with nothing but JSON: {"name": <name>, "arguments": <arguments>}`;
+function withAdvice(messages: readonly ChatMessage[], advice: string): readonly ChatMessage[] {
   const [first, ...rest] = messages;
   if (first?.role !== "system") return [{ role: "system", content: advice }, ...messages];
   return [{ ...first, content: `${first.content}\n\n${advice}` }, ...rest];

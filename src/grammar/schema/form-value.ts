@@ -1,7 +1,7 @@
 // The value of a form, in the notation that the model's calling convention has for arguments.
 
 import { type Expression, text } from "../expression.js";
-import { charactersOf, formText } from "../form-text.js";
+import { literalCharacters, formText } from "../form-text.js";
 import type { ValueNotation } from "../grammar-spec.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "../limits.js";
 import type { FieldStyle } from "./fields.js";
@@ -56,7 +56,7 @@ export function formValue(
 
 function literal(given: Parameters<typeof formText>[0], place: string): readonly Expression[] {
   const parts = formText(given, place);
-  if (charactersOf(parts) > GRAMMAR_LIMITS.literalCharacters)
+  if (literalCharacters(parts) > GRAMMAR_LIMITS.literalCharacters)
     throw grammarLimit(place, "literalCharacters", "text around a value, in characters,");
   return parts;
 }

@@ -265,8 +265,7 @@ const DRAWS: Readonly<Record<string, Draw>> = {
     layers: dice.pick([4, 5]),
     tensors: some(dice, 50, ["rope_freqs.weight"]),
     own: [
-      // Groups of this family are chosen by logits in llama.cpp, and by probabilities here.
-      ...experts(dice).filter(({ key }) => !key.includes("group")),
+      ...experts(dice),
       ...routerKeys(dice),
       u32("interleave_moe_layer_step", 1 + dice.below(3)),
       ...some(dice, 30, [f32("rope.freq_base_swa", 700)]),

@@ -62,7 +62,7 @@ export function representativeModels(): readonly RepresentativeModel[] {
 }
 
 /** A small model of every family, with weights of F32: what only some of them have, as layer norms and groups of experts. */
-export function familyModels(): readonly RepresentativeModel[] {
+function familyModels(): readonly RepresentativeModel[] {
   return FAMILY_NAMES.map((family) => familyCase(family, 0))
     .map(({ name, seed, shape }) => modelOf(name, familyModel(seed, shape)))
     .filter(isSupported);

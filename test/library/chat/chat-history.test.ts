@@ -112,12 +112,17 @@ describe("reasoning", () => {
     expect(await prompt(parts, [user, calling, ...results])).toContain(`assistant:[THINK]Two cities.[/THINK]${rest}`);
   });
 
-  test("that the template opens anyway is closed, if there shall be none", async () => {
+  test("that the template opens anyway is closed where a grammar holds the answer", async () => {
     const opens = "{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
-    expect(await prompt(opens, [user], { tools: [], thinking: false })).toBe("Bern and Bonn?<think>\n\n</think>\n\n");
+    expect(await prompt(opens, [user], { tools: [], constrained: true })).toBe(
+      "Bern and Bonn?<think>\n\n</think>\n\n",
+    );
+    // A model whose template has no switch always thinks.
+    expect(await prompt(opens, [user], { tools: [], thinking: false })).toMatch(/<think>$/);
     const seed =
       "{% for m in messages %}{{ m.content }}{% endfor %}{{- '</seed:think>' if false }}{% if thinking_budget == 0 %}{{- '<seed:think><seed:cot_budget_reflect>' }}{% endif %}";
-    expect(await prompt(seed, [user], { tools: [], thinking: false })).toBe(
+    expect(await prompt(seed, [user], { tools: [], thinking: false })).toMatch(/<seed:cot_budget_reflect>$/);
+    expect(await prompt(seed, [user], { tools: [], constrained: true })).toBe(
       "Bern and Bonn?<seed:think><seed:cot_budget_reflect></seed:cot_budget_reflect></seed:think>",
     );
     expect(await prompt(seed, [user], { tools: [] })).toBe("Bern and Bonn?");
@@ -151,6 +156,35 @@ test("ids of other providers are numbered for Kimi's templates, and its own are 
     'functions.weather:1:{"city": "Bonn"};toolfunctions.weather:0;Rain.toolfunctions.weather:1;',
   );
   expect(rendered).toContain("functions.weather:7:{}");
+});
+
+describe("tools", () => {
+  const named: ChatTool = { name: "clock", parameters: { type: "object", properties: {} } };
+  const end = "{% for m in messages %}{{ m.content }}{% endfor %}<tool_call>";
+
+  test("have a description, if only an empty one, where a template adds to it", async () => {
+    const adds = `{% for t in tools or [] %}{{ '// ' + t.function.description + '|' + t.function.name }}{% endfor %}${end}`;
+    expect(await prompt(adds, [user], { tools: [named, weather] })).toBe(
+      "// |clock// Says the weather.|weatherBern and Bonn?<tool_call>",
+    );
+    const asks = `{% for t in tools or [] %}{{ t.function.description is defined }}{{ t.function.name }}{% endfor %}${end}`;
+    expect(await prompt(asks, [user], { tools: [named] })).toBe("FalseclockBern and Bonn?<tool_call>");
+  });
+
+  test("are bare where a template takes them so", async () => {
+    const bare = `{% for t in tools or [] %}{{ '// ' + t.description + ' type ' + t.name }}{% endfor %}${end}`;
+    expect(await prompt(bare, [user])).toBe("// Says the weather. type weatherBern and Bonn?<tool_call>");
+  });
+
+  test("are described in the convention's own form where a template shows calls, but no tools", async () => {
+    const silent =
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}<arg_key>{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+    const rendered = await prompt(silent, [user]);
+    expect(rendered).toContain('{"name":"weather","description":"Says the weather."');
+    expect(rendered).toContain(
+      "<tool_call><name>\n<arg_key><key></arg_key>\n<arg_value><value></arg_value>\n</tool_call>",
+    );
+  });
 });
 
 test("tools have another name in SmolLM3's templates", async () => {

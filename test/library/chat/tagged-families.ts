@@ -161,4 +161,20 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
         .join("")}</｜DSML｜function_calls>`,
     broken: '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search">\nx\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
   },
+  "DeepSeek V4": {
+    convention: "typed-calls",
+    controls: [...TURN, ...THINK, "｜DSML｜"],
+    template: turns(
+      "{{- '<｜DSML｜tool_calls>\\n<｜DSML｜invoke name=\"' ~ c.function.name ~ '\">\\n' ~ (c.function.arguments | tojson) ~ '</｜DSML｜invoke>\\n</｜DSML｜tool_calls>' }}",
+    ),
+    think,
+    call: (calls) =>
+      `<｜DSML｜tool_calls>\n${calls
+        .map(
+          ({ name, given }) =>
+            `<｜DSML｜invoke name="${name}">\n${pairs(given, (key, value) => `<｜DSML｜parameter name="${key}" string="${typeof value === "string"}">${text(value)}</｜DSML｜parameter>\n`)}</｜DSML｜invoke>\n`,
+        )
+        .join("")}</｜DSML｜tool_calls>`,
+    broken: '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="search">\nx\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+  },
 };

@@ -1,4 +1,4 @@
-// Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
+// Launches of attention: decode (one token per sequence, see decode-attention.ts and deep-attention.ts), split (few tokens per
 // sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
@@ -19,6 +19,7 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
+import { deepAttention } from "./deep-attention.js";
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
@@ -60,12 +61,14 @@ function lowerAttention(
 ): readonly LaunchSpec[] {
   const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
-  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
+  const deep = before === undefined ? undefined : deepAttention(context, operation, handed, before);
+  const isDeep = (size: LaunchSize): boolean => deep?.isTaken(size) === true;
+  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before, isDeep);
   const taken = {
     split: (size: LaunchSize) => !(tiles && isTiled(size)) && !(decode !== undefined && isDecoding(context, size)),
     decode,
   };
-  const splits = splitAttention(context, operation, handed, taken);
+  const splits = [...(deep?.launches ?? []), ...splitAttention(context, operation, handed, taken)];
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
 }
 

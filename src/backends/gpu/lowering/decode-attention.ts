@@ -52,36 +52,63 @@ export function joinedBefore(
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
 export function partArguments(
   context: LoweringContext,
-  { heads, sinks, layer }: AttentionOperation,
+  operation: AttentionOperation,
   first: number,
 ): LaunchSpec["arguments"] {
-  const { values, weights, splits } = context.regions.attention;
   return {
-    step: context.groupField("head", layer),
+    ...partPlaces(context, operation),
     positions: shifted(context.stepField("positions"), first * INT_BYTES),
-    partial_values: values,
-    partial_weights: weights,
-    heads,
-    splits,
-    sinks: context.weight(sinks),
+    sinks: context.weight(operation.sinks),
   };
 }
 
+function partPlaces(context: LoweringContext, { heads, layer }: AttentionOperation): LaunchSpec["arguments"] {
+  const { values, weights, splits } = context.regions.attention;
+  return { step: context.groupField("head", layer), partial_values: values, partial_weights: weights, heads, splits };
+}
+
+/** What kernels are given that prepare queries, key and value, store the latter two, and leave results in parts. */
+export function decodeArguments(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  group: HeadStoreGroup,
+): LaunchSpec["arguments"] {
+  const [queries, keys, values] = inputsOf(operation, group).map((id) => context.matrix(id));
+  return {
+    ...preparationArguments(context, group),
+    ...layerArguments(context, operation.layer),
+    ...partPlaces(context, operation),
+    ...tableArguments(context, operation.layer),
+    query: queries.place,
+    key: keys.place,
+    value: values.place,
+    query_stride: queries.stride,
+    key_stride: keys.stride,
+    value_stride: values.stride,
+    kv_heads: operation.kvHeads,
+    scale: operation.scale,
+  };
+}
+
+function inputsOf({ query }: AttentionOperation, group: HeadStoreGroup): readonly ValueId[] {
+  return [group.query?.input ?? query, group.key.input, group.value.input];
+}
+
+/** `isDeep` says which steps take attention over long sequences instead. */
 export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: MatmulInput | undefined,
   group: HeadStoreGroup,
+  isDeep: (size: LaunchSize) => boolean,
 ): DecodeAttention {
-  const { query, key, value } = group;
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads } = operation;
   const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
-  const inputs = [query?.input ?? operation.query, key.input, value.input];
-  const [queries, keys, values] = inputs.map((id) => context.matrix(id));
-  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputs);
+  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputsOf(operation, group));
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
-  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
+  const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && !isDeep(size);
+  const leavesParts = (size: LaunchSize): boolean => isTaken(size) && (splitsOf(size) > 1 || isInTheWay);
 
   const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
   /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
@@ -108,24 +135,12 @@ export function decodeAttention(
     ),
     choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
     arguments: {
-      ...preparationArguments(context, group),
-      ...layerArguments(context, layer),
-      ...partArguments(context, operation, 0),
+      ...decodeArguments(context, operation, group),
       ...written.values,
-      ...tableArguments(context, layer),
-      query: queries.place,
-      key: keys.place,
-      value: values.place,
-      query_stride: queries.stride,
-      key_stride: keys.stride,
-      value_stride: values.stride,
-      kv_heads: kvHeads,
-      scale,
+      sinks: context.weight(operation.sinks),
     },
     grid: (size) =>
-      isDecoding(context, size)
-        ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens]
-        : [0, 0, 0],
+      isTaken(size) ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens] : [0, 0, 0],
   };
   return { launch, leavesParts };
 }

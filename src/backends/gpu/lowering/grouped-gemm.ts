@@ -23,7 +23,7 @@ const BLOCK_HALF_BYTES = 64;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 /** Slabs of weights in registers: two while there is room for them beside the sums. */
-const AHEAD: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
+const PREFETCH: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
 /** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
 const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
 /** Plain weights take more registers than the others, and so do wide products. */
@@ -226,7 +226,9 @@ function variantOf(
       ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
       ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
       ...(plain ? { SPLIT: 1 } : {}),
-      ...(wide ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 } : { STAGES: STAGES[kind], AHEAD: plain ? 1 : AHEAD[tile] }),
+      ...(wide
+        ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 }
+        : { STAGES: STAGES[kind], PREFETCH: plain ? 1 : PREFETCH[tile] }),
       ...(kind === "cuda" ? { RESIDENT_BLOCKS: plain || wide ? MIN_RESIDENT_BLOCKS : RESIDENT_BLOCKS[tile] } : {}),
       ...(gated === undefined ? {} : activationDefines(gated)),
     },

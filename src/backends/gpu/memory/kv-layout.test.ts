@@ -232,10 +232,10 @@ describe("sizes of launches", () => {
     const splits = (window: number | undefined, of: number): number =>
       visibleSplits(window === undefined ? {} : { window }, of);
     expect(splits(undefined, 9)).toBe(9);
-    expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 2, 2, 3, 33]);
+    expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 1, 2, 2, 32]);
     expect(splits(4096, 3)).toBe(3);
-    expect(visibleSplits({ chunk: 8192 }, 1000)).toBe(65);
-    expect(visibleSplits({ window: 130, chunk: 8192 }, 1000)).toBe(3);
+    expect(visibleSplits({ chunk: 8192 }, 1000)).toBe(64);
+    expect(visibleSplits({ window: 130, chunk: 8192 }, 1000)).toBe(2);
   });
 
   it("keeps stretches to twice the bits of f32", () => {

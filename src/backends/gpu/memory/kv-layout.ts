@@ -263,15 +263,15 @@ export function splitsOf(positions: number): number {
 }
 
 /**
- * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: a window or a chunk may
- * begin inside a split.
+ * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: with a window or chunks
+ * they begin at the token's first visible position.
  */
 export function visibleSplits(
   { window = Number.POSITIVE_INFINITY, chunk = Number.POSITIVE_INFINITY }: Pick<AttentionOperation, "window" | "chunk">,
   splits: number,
 ): number {
   const positions = Math.min(window, chunk);
-  return Math.min(splits, Math.floor((positions + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
+  return Math.min(splits, Math.ceil(positions / SPLIT_POSITIONS));
 }
 
 /** Blocks along the y axis of split attention's grid: each has one kv head and up to `blockHeads` query heads. */

@@ -40,10 +40,10 @@ DEVICE void wide_wait() {
 #define WIDE_LEFT "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3])
 
 template <int Columns>
-struct WideProduct;
+struct WideMatmul;
 
 template <>
-struct WideProduct<64> {
+struct WideMatmul<64> {
   DEVICE void add(Tile (&sums)[kTiles], const Fragment& left, WidePlace place) {
     asm volatile(
         "{ .reg .pred keep; setp.ne.b32 keep, %37, 0;"
@@ -58,7 +58,7 @@ struct WideProduct<64> {
 
 #if TOKENS == 128
 template <>
-struct WideProduct<128> {
+struct WideMatmul<128> {
   DEVICE void add(Tile (&sums)[kTiles], const Fragment& left, WidePlace place) {
     asm volatile(
         "{ .reg .pred keep; setp.ne.b32 keep, %69, 0;"
@@ -79,7 +79,7 @@ struct WideProduct<128> {
 
 template <int Columns>
 DEVICE void wide_multiply_add(Tile (&sums)[kTiles], const Fragment& left, WidePlace place) {
-  WideProduct<Columns>::add(sums, left, place);
+  WideMatmul<Columns>::add(sums, left, place);
 }
 
 #else
