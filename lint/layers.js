@@ -53,6 +53,7 @@ export const ROOMS = {
       "compile-time",
       "control-tokens",
       "expression",
+      "form-text",
       "grammar-spec",
       "limits",
       "rules",

@@ -1,4 +1,4 @@
-// `node bench/peers/record.mjs`: records llama.cpp's answers for the random models, and its tokens for texts in Gemma's
+// `node bench/peers/record.mjs`: records llama.cpp's answers for the random models of all families, and its tokens for texts in Gemma's
 // manner and for every pre-tokenizer, in test/fixtures/peers.
 // Needs `npm install --prefix bench/peers`; run it when the models or the peer's version change.
 
@@ -12,8 +12,9 @@ const server = await createViteServer({
   server: { middlewareMode: true, watch: null },
 });
 try {
-  const { recordAnswers } = await server.ssrLoadModule("/test/peers/record-answers.ts");
+  const { recordAnswers, recordFamilyAnswers } = await server.ssrLoadModule("/test/peers/record-answers.ts");
   console.log(`recorded the answers for ${await recordAnswers()} models`);
+  console.log(`recorded the answers for ${await recordFamilyAnswers()} models of all families`);
   const { recordGemmaTokens } = await server.ssrLoadModule("/test/peers/record-gemma-tokens.ts");
   console.log(`recorded the tokens of ${await recordGemmaTokens()} texts`);
   const { recordPreTokenizers } = await server.ssrLoadModule("/test/peers/record-pre-tokenizers.ts");

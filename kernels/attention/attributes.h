@@ -67,8 +67,11 @@ DEVICE float score_factor(float scale, int position) {
   return factor * fma(float(TEMPERATURE), natural_logarithm(1.0f + steps), 1.0f);
 }
 
-/** The split that has it: blocks of split attention count splits from here on. */
-DEVICE int first_split(int position) { return first_visible(position) / kSplitPositions; }
+/** Where a split of a token's positions begins: splits are counted from its first visible position on. */
+DEVICE int split_start(int position, int split) { return first_visible(position) + split * kSplitPositions; }
+
+/** How many splits a token attends to. */
+DEVICE int splits_of(int position) { return (position - first_visible(position)) / kSplitPositions + 1; }
 
 /** A score, as an exponent of two, after the soft-cap. */
 DEVICE float capped_score(float score) { return kSoftCap > 0.0f ? soft_capped(score, kSoftCap * kLogarithm) : score; }

@@ -1,7 +1,8 @@
 // Merges what attention_split left for each head: teams of threads take every n-th split, all at once in registers, and
 // the teams' sums are merged in order, so the result depends on the token's position and nothing else.
 // Grid: x query head × blocks of columns (kColumnBlocks below, also in src/backends/gpu/memory/kv-layout.ts), y token.
-// Defines: VALUE_WIDTH, OUTPUT (see attention/output.h), WINDOW, CHUNK and SINKS (see attention/attributes.h).
+// Defines: VALUE_WIDTH, COMBINED_COLUMNS (a block's; the fewer, the more splits it reads at once: sums of many splits then
+// run in another order), OUTPUT (see attention/output.h), WINDOW, CHUNK and SINKS (see attention/attributes.h).
 //
 // v1  one head a block of 512, a thread a column of every n-th split, 8 splits in flight a thread; not measured.
 #include "device/portable.h"
@@ -10,8 +11,11 @@
 #include "attention/output.h"
 
 constexpr int kThreads = 512;
-/** Of columns more than 256, blocks take 128 each: one would wait for too many splits in a row. */
-constexpr int kBlockColumns = VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128;
+#ifndef COMBINED_COLUMNS
+#define COMBINED_COLUMNS (VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128)
+#endif
+
+constexpr int kBlockColumns = COMBINED_COLUMNS;
 constexpr int kColumnBlocks = (VALUE_WIDTH + kBlockColumns - 1) / kBlockColumns;
 constexpr int kTeamThreads = kBlockColumns <= 32 ? 32 : kBlockColumns <= 64 ? 64 : kBlockColumns <= 128 ? 128 : 256;
 constexpr int kTeams = kThreads / kTeamThreads;
@@ -49,7 +53,7 @@ KERNEL(attention_combine, AttentionCombineArguments, kThreads) {
   const int first_column = block_x() % kColumnBlocks * kBlockColumns;
   if (token >= a.step->tokens) return;
   const int position = a.positions[token];
-  const int count = min(position / kSplitPositions - first_split(position) + 1, a.splits);
+  const int count = min(splits_of(position), a.splits);
   const int team = thread_index() / kTeamThreads, own = thread_index() % kTeamThreads;
   const int column = first_column + own;
   const bool has_column = own < kBlockColumns && column < VALUE_WIDTH;

@@ -5,6 +5,7 @@
 // attention_whole. attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps
 // whose longest sequence fits one split, writes the result itself: into memory that no query, key or value of the step
 // lies in.
+// Long sequences in an f16 cache have attention/deep-decode.hip instead, but for deterministic mode.
 // Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
 // Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, OUTPUT (whole), those of
 // attention/heads.h and attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.
@@ -20,7 +21,8 @@
 //     than with v1.
 // v3  a head of queries by one wave, with its norm; not measured.
 #ifndef RESIDENT_BLOCKS
-#define RESIDENT_BLOCKS 2
+// Of wide heads, one block's rows fill the registers (attention/matrix.h).
+#define RESIDENT_BLOCKS (KV_TYPE == 1 && (KEY_WIDTH > 128 || VALUE_WIDTH > 128) ? 1 : 2)
 #endif
 #include "device/portable.h"
 #include "device/step.h"
@@ -161,7 +163,7 @@ DEVICE void decode(const AttentionDecodeArguments& a) {
   // All at once: what lies past the step's tokens is old, but it is there.
   const int tokens = a.step->tokens, position = a.positions[share.token], start = a.table_starts[share.token];
   const CacheLayer layer = cache_layer(a, a.kv_heads);
-  const int first = (first_split(position) + share.split) * kSplitPositions;
+  const int first = split_start(position, share.split);
   if (share.token >= tokens || first > position) return;
   const Source source = {layer,
                          a.tables + start,

@@ -26,7 +26,8 @@ constexpr int kChunkColumns = KeyRow::kChunkColumns;
 
 /** Whether the matrix units take the rows as they lie in registers: attention/matrix.h, on NVIDIA from sm_80 on. */
 #if !defined(ROCMFORGE_EMULATOR) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && KV_TYPE == 1 && \
-    !VALUES_IN_KEYS && (KEY_WIDTH == 64 || KEY_WIDTH == 128) && (VALUE_WIDTH == 64 || VALUE_WIDTH == 128)
+    !VALUES_IN_KEYS && (KEY_WIDTH == 64 || KEY_WIDTH == 128 || KEY_WIDTH == 256) &&                   \
+    (VALUE_WIDTH == 64 || VALUE_WIDTH == 128 || VALUE_WIDTH == 256)
 #define ATTENTION_MATRIX 1
 #else
 #define ATTENTION_MATRIX 0

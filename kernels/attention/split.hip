@@ -4,7 +4,7 @@
 // attention_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip;
 // attention_whole, for steps whose longest sequence fits one split, writes the result itself.
 // Grid: x split (attention_whole: 1), y kv head × blocks of up to 16 query heads (8 of more than 256 columns), z token.
-// With a sliding window or chunks the splits of a token are counted from the one that has its first visible position.
+// With a sliding window or chunks the splits of a token begin at its first visible position.
 // Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP (query heads per kv head), OUTPUT (attention_whole),
 // and those of attention/attributes.h.
 //
@@ -17,7 +17,8 @@
 //     same bits; not measured.
 // v3  on the matrix units where rows are f16, as attention/decode.hip.
 #ifndef RESIDENT_BLOCKS
-#define RESIDENT_BLOCKS 2
+// Of wide heads, one block's rows fill the registers (attention/matrix.h).
+#define RESIDENT_BLOCKS (KV_TYPE == 1 && (KEY_WIDTH > 128 || VALUE_WIDTH > 128) ? 1 : 2)
 #endif
 #include "device/portable.h"
 #include "device/step.h"
@@ -75,7 +76,7 @@ DEVICE void attend(const AttentionSplitArguments& a) {
   if (token >= a.step->tokens) return;
   const int position = a.positions[token];
   const int sequence = a.sequences[token];
-  const int first = (first_split(position) + share.split) * kSplitPositions;
+  const int first = split_start(position, share.split);
   if (first > position) return;
   const Source source = {cache_layer(a, a.kv_heads),
                          a.tables + a.table_starts[sequence],

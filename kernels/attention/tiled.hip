@@ -29,6 +29,7 @@
 #include "device/matrix-unit.h"
 #include "attention/attributes.h"
 #include "attention/output.h"
+#include "attention/bring.h"
 #if KV_TYPE == 0
 #error "an f32 cache is not rounded to f16: attention/split.hip reads it"
 #endif
@@ -56,15 +57,6 @@ constexpr int kInputBytes = kKeyBytes + kValueBytes + kQueryBytes;
 constexpr int kResultBytes = kTileTokens * VALUE_WIDTH * 4;
 constexpr int kScratchBytes = kWaves * 512;
 constexpr int kSharedBytes = (kInputBytes > kResultBytes ? kInputBytes : kResultBytes) + kScratchBytes;
-
-// A lane has parts of kRowSlots rows of a result; kRowLanes neighbouring lanes share a row.
-#if MATRIX_LAYOUT == 80
-constexpr int kRowSlots = 2, kRowLanes = 4;
-DEVICE int slot_of(int element) { return (element >> 1) & 1; }
-#else
-constexpr int kRowSlots = kTileElements, kRowLanes = 16;
-DEVICE int slot_of(int element) { return element; }
-#endif
 
 struct AttentionTiledArguments {
   const StepHead* step;
@@ -103,39 +95,6 @@ DEVICE void stage_queries(const AttentionTiledArguments& a, int first_token, int
     if (own < tokens && column < KEY_WIDTH)
       value = a.query[u64(first_token + own) * u64(a.query_stride) + u64(head * KEY_WIDTH + column)];
     target[own * kKeyStride + column] = saturated_half(value * factor);
-  }
-}
-
-DEVICE float saturated(float value) {
-  const float low = value > kMaxHalf ? kMaxHalf : value;
-  return low < -kMaxHalf ? -kMaxHalf : low;
-}
-
-/** The rows of one tile of positions as halves to shared memory, in the background where they are halves already. */
-template <typename HeadRow>
-DEVICE void bring_rows(const CachePlane& plane, const int* rows, u16* target, int stride) {
-  constexpr int Chunks = kTilePositions * HeadRow::kChunks;
-  // Unrolled further, the addresses alone take more registers than there are.
-#pragma unroll 4
-  for (int first = 0; first < Chunks; first += kThreads) {
-    const int index = first + thread_index();
-    if (Chunks % kThreads != 0 && index >= Chunks) break;
-    const int place = index / HeadRow::kChunks, chunk = index % HeadRow::kChunks;
-    const u64 row = u64(rows[place]);
-    u16* const to = target + place * stride + chunk * HeadRow::kChunkColumns;
-    if (KV_TYPE == 1) copy_in_background(to, plane.rows + row * HeadRow::kBytes + chunk * 16);
-    if (KV_TYPE == 2) {
-      const CacheChunk fetched = fetch_chunk<HeadRow>(plane, row, chunk);
-      float columns[16];
-      widen(fetched.words, columns);
-      const float scale = half_to_float(fetched.scale);
-      u32 words[8];
-#pragma unroll
-      for (int pair = 0; pair < 8; pair++)
-        words[pair] = float2_to_half2(saturated(columns[pair * 2] * scale), saturated(columns[pair * 2 + 1] * scale));
-      *reinterpret_cast<Words4*>(to) = {words[0], words[1], words[2], words[3]};
-      *reinterpret_cast<Words4*>(to + 8) = {words[4], words[5], words[6], words[7]};
-    }
   }
 }
 
@@ -252,7 +211,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   dependency_wait();
   stage_queries(a, first_token, tokens, head, first_position, queries);
   barrier();
-  bring_rows<KeyRow>(layer.keys, rows[first_index & 1], keys, kKeyStride);
+  bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[first_index & 1], keys, kKeyStride);
   Fragment held[kHoldsQuery ? kKeySteps : 1];
   const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
   if (kHoldsQuery) {
@@ -275,7 +234,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     const bool more = index + 1 < count;
     wait_for_copies();
     barrier();
-    bring_rows<ValueRow>(layer.values, rows[index & 1], values, kValueStride);
+    bring_rows<ValueRow, kTilePositions, kThreads>(layer.values, rows[index & 1], values, kValueStride);
     const int next_row = more && thread_index() < kTilePositions ? row_at(index + 1) : 0;
 
     Tile scores[kPositionTiles];
@@ -324,7 +283,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
 
     wait_for_copies();
     barrier();
-    if (more) bring_rows<KeyRow>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
+    if (more) bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
 #pragma unroll
     for (int tile = 0; tile < kPositionTiles; tile++) {
       const Fragment weights = fragment_from_tile(scores[tile], scratch);

@@ -22,6 +22,18 @@ DEVICE void copy_or_clear(void* shared, const void* global, bool wanted) {
       : "l"(shared), "l"(global), "r"(wanted ? 16 : 0)
       : "memory");
 }
+/** A place in shared memory for several copies: what leads there is computed once. */
+typedef u32 SharedPlace;
+DEVICE SharedPlace shared_place(void* shared) {
+  u32 address;
+  asm("{ .reg .u64 wide; cvta.to.shared.u64 wide, %1; cvt.u32.u64 %0, wide; }" : "=r"(address) : "l"(shared));
+  return address;
+}
+/** The same as copy_or_clear. */
+DEVICE void copy_to_place(SharedPlace place, const void* global, bool wanted) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(global), "r"(wanted ? 16 : 0)
+               : "memory");
+}
 DEVICE void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /** Until at most `Groups` of this thread's groups are under way. */
 template <int Groups>
@@ -37,6 +49,9 @@ DEVICE void copy_in_background(void* shared, const void* global) {
 DEVICE void copy_or_clear(void* shared, const void* global, bool wanted) {
   *static_cast<Words4*>(shared) = wanted ? load_shared(global) : Words4{0, 0, 0, 0};
 }
+typedef u8* SharedPlace;
+DEVICE SharedPlace shared_place(void* shared) { return static_cast<u8*>(shared); }
+DEVICE void copy_to_place(SharedPlace place, const void* global, bool wanted) { copy_or_clear(place, global, wanted); }
 DEVICE void end_copy_group() {}
 template <int Groups>
 DEVICE void wait_for_copy_groups() {}

@@ -20,5 +20,8 @@ struct StepHead {
   u64 cache;
 };
 
-/** Positions that one block of split attention looks at; splits begin at multiples of it, whatever the batch. */
+/**
+ * Positions that one block of split attention looks at; splits begin at multiples of it, or at the first position that a
+ * token attends to, whatever the batch.
+ */
 constexpr int kSplitPositions = 128;

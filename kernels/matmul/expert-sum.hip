@@ -6,18 +6,29 @@
 // and their weights asked for: a launch since the router's must have waited before it let the next start, as
 // matmul/grouped-gemv.hip does with ROUTED 2.
 // Defines: TYPE0; WIDTH: columns of a slot; ROWS a wave; DEPTH: weight blocks of a row on their way to a lane; THREADS;
+//   SHARED_SLOTS n: a shared expert n slots wide, whose inputs follow those of the slots and whose matrix is of SHARED_TYPE;
 //   BIAS_TYPE; WEIGHED 0: slots are added up as they are; those of rows/expert-choice.h, USED being the slots.
-// Dynamic shared memory: the inputs, staged_bytes(1, USED × WIDTH). Grid: x = ⌈rows ÷ (waves × ROWS)⌉, y = tokens. out may
+// Dynamic shared memory: the inputs of the slots and those of the shared expert, stagedBytes of gemv-shape.ts each, the first
+// rounded up to 16. Grid: x = ⌈rows ÷ (waves × ROWS)⌉, y = tokens. out may
 // be the residual.
 // v1 all slots of a row as one, choice and weights before the wait. Not measured yet.
 #ifndef THREADS
 #define THREADS 256
+#endif
+#if !defined(RESIDENT_BLOCKS)
+#define RESIDENT_BLOCKS (512 / THREADS)
 #endif
 #define STAGED 1
 #define NORMED 0
 #include "matmul/quantized-source.h"
 #include "rows/expert-choice.h"
 
+#ifndef SHARED_SLOTS
+#define SHARED_SLOTS 0
+#endif
+#if SHARED_SLOTS == 0
+#define SHARED_TYPE TYPE0
+#endif
 #ifndef WEIGHED
 #define WEIGHED 1
 #endif
@@ -26,7 +37,11 @@ constexpr int kSlotBlocks = WIDTH / kBlockWeights;
 constexpr int kSlotChunks = WIDTH / 16;
 constexpr int kBlocks = USED * kSlotBlocks;
 constexpr int kSweeps = (kBlocks + WAVE - 1) / WAVE;
-constexpr int kSumDepth = least(DEPTH, kSweeps);
+constexpr int kSumDepth = DEPTH < kSweeps ? DEPTH : kSweeps;
+constexpr int kSharedWidth = SHARED_SLOTS * WIDTH;
+constexpr int kSharedBlocks = kSharedWidth / kBlockWeights;
+constexpr int kSharedSweeps = (kSharedBlocks + WAVE - 1) / WAVE;
+constexpr int kSharedDepth = kSharedSweeps > 1 ? 2 : 1;
 
 struct ExpertSumArguments {
   const i8* values;
@@ -36,6 +51,7 @@ struct ExpertSumArguments {
   const float* logits;
   const float* selection_bias;
   const u8* weights;
+  const u8* shared;
   const u8* bias;
   const float* factor;
   const float* residual;
@@ -47,6 +63,7 @@ struct ExpertSumArguments {
 };
 
 typedef QuantizedSource<TYPE0> Source;
+typedef QuantizedSource<SHARED_TYPE> SharedSource;
 
 DEVICE Source::Raw fetch_slot(const ExpertSumArguments& a, const ExpertChoice& choice, int row, int block) {
   const int inside = min(block, kBlocks - 1);
@@ -55,30 +72,76 @@ DEVICE Source::Raw fetch_slot(const ExpertSumArguments& a, const ExpertChoice& c
   return Source::fetch(a.weights + index * Format<TYPE0>::row_bytes(WIDTH), kSlotBlocks, inside - slot * kSlotBlocks);
 }
 
-/** Copies the inputs of all slots to shared memory, weighed. */
+/** Copies `Slots` slots to shared memory, from slot `First` of the token on, each times its factor if there are factors. */
+template <int First, int Slots, bool HasMinimum>
 DEVICE QuantizedInputs stage_slots(const ExpertSumArguments& a, const float* factors, int token, u8* scratch) {
-  constexpr int Chunks = USED * kSlotChunks;
-  const u64 first = u64(token) * u64(Chunks);
+  constexpr int Chunks = Slots * kSlotChunks;
+  const u64 first = (u64(token) * u64(USED + SHARED_SLOTS) + First) * u64(kSlotChunks);
   const Words4* const values = reinterpret_cast<const Words4*>(a.values) + first;
   Words4* const staged = reinterpret_cast<Words4*>(scratch);
-  float* const sums = reinterpret_cast<float*>(scratch + staged_value_bytes(1, USED * WIDTH));
+  float* const sums = reinterpret_cast<float*>(scratch + staged_value_bytes(1, Slots * WIDTH));
   float* const scales = sums + Chunks;
 #pragma unroll 4
   for (int chunk = thread_index(); chunk < Chunks; chunk += THREADS) {
-    const float factor = factors[chunk / kSlotChunks];
+    const float factor = factors == nullptr ? 1.0f : factors[chunk / kSlotChunks];
     staged[staged_chunk(chunk)] = values[chunk];
-    if (Format<TYPE0>::has_minimum) sums[chunk] = a.sums[first + chunk] * factor;
+    if (HasMinimum) sums[chunk] = a.sums[first + chunk] * factor;
     if (chunk % 2 == 0) scales[chunk / 2] = a.scales[(first + chunk) / 2] * factor;
   }
-  barrier();
   QuantizedInputs inputs = {};
   inputs.values = scratch;
   inputs.sums = sums;
   inputs.scales = scales;
-  inputs.width = USED * WIDTH;
+  inputs.width = Slots * WIDTH;
   inputs.live = 1;
   return inputs;
 }
+
+#if SHARED_SLOTS
+/** Bytes of the staged slots before those of the shared expert. */
+DEVICE constexpr int staged_slot_bytes() {
+  return (((USED * WIDTH + 63) & ~63) + USED * (WIDTH / 16 + WIDTH / 32) * 4 + 15) & ~15;
+}
+
+DEVICE SharedSource::Raw fetch_shared(const ExpertSumArguments& a, int row, int block) {
+  return SharedSource::fetch(a.shared + u64(row) * Format<SHARED_TYPE>::row_bytes(kSharedWidth), kSharedBlocks,
+                             min(block, kSharedBlocks - 1));
+}
+
+struct SharedFlight {
+  SharedSource::Raw raw[kSharedDepth][ROWS];
+};
+
+DEVICE SharedFlight start_shared(const ExpertSumArguments& a, int row) {
+  SharedFlight flight;
+#pragma unroll
+  for (int slot = 0; slot < kSharedDepth; slot++) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+      flight.raw[slot][r] = fetch_shared(a, min(row + r, a.rows - 1), slot * WAVE + lane_index());
+  }
+  return flight;
+}
+
+DEVICE void add_shared(const ExpertSumArguments& a, SharedFlight& flight, const QuantizedInputs& inputs, int row,
+                       float (&sums)[ROWS]) {
+#pragma unroll 1
+  for (int sweep = 0; sweep < kSharedSweeps; sweep += kSharedDepth) {
+#pragma unroll
+    for (int slot = 0; slot < kSharedDepth; slot++) {
+      if (kSharedSweeps % kSharedDepth != 0 && sweep + slot >= kSharedSweeps) continue;
+      const int wanted = (sweep + slot) * WAVE + lane_index(), block = min(wanted, kSharedBlocks - 1);
+      const SharedSource::Operand operand = SharedSource::load(inputs, 0, block, wanted < kSharedBlocks);
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) {
+        sums[r] = SharedSource::dot(SharedSource::decode(flight.raw[slot][r], block), operand, sums[r]);
+        if (sweep + slot + kSharedDepth < kSharedSweeps)
+          flight.raw[slot][r] = fetch_shared(a, min(row + r, a.rows - 1), wanted + kSharedDepth * WAVE);
+      }
+    }
+  }
+}
+#endif
 
 KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   DYNAMIC_SHARED(scratch);
@@ -89,6 +152,9 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   const int row = (block_x() * (THREADS / WAVE) + wave_index()) * ROWS;
   // Returning without waiting would let the next launch overtake this one.
   if (token >= *a.row_count) return dependency_wait();
+#if SHARED_SLOTS
+  SharedFlight shared_flight = start_shared(a, row);
+#endif
   choose_experts<THREADS, WEIGHED != 0>(a.logits + u64(token) * u64(a.logits_stride), a.selection_bias, choice);
 
   Source::Raw raw[kSumDepth][ROWS];
@@ -121,7 +187,15 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
     if (a.residual != nullptr && lane == 0 && row + r < a.rows)
       residual[r] = a.residual[u64(token) * u64(a.residual_stride) + u64(row + r)];
   }
-  const QuantizedInputs inputs = stage_slots(a, factors, token, scratch);
+  const QuantizedInputs inputs = stage_slots<0, USED, Format<TYPE0>::has_minimum>(a, factors, token, scratch);
+#if SHARED_SLOTS
+  const QuantizedInputs shared_inputs = stage_slots<USED, SHARED_SLOTS, Format<SHARED_TYPE>::has_minimum>(
+      a, nullptr, token, scratch + staged_slot_bytes());
+  barrier();
+  add_shared(a, shared_flight, shared_inputs, row, sums);
+#else
+  barrier();
+#endif
 
 #pragma unroll 1
   for (int sweep = 0; sweep < kSweeps; sweep += kSumDepth) {

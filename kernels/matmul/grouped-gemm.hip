@@ -8,133 +8,67 @@
 //
 // What bounds it, for Q4_K on an H200 (20 bytes a cycle and multiprocessor from memory, 128 from shared memory; a
 // product of 16 × 8 × 16 about every 6 cycles and quarter of a multiprocessor):
-//   few tokens an expert    Bytes. 128 × 4 lanes hold 18 bytes of 4 lines each, AHEAD times: at 2 that is 70 KB in flight
-//                           on each multiprocessor, twice what the latency of memory asks for. Decoding 4 lines takes
-//                           360 instructions a wave and slab, the products of 16 tokens 40: at four instructions a cycle
-//                           that is 20 bytes a cycle, as much as memory gives. So tiles are no larger than they must be.
+//   few tokens an expert    Bytes. The lanes of three blocks hold 18 bytes of 4 lines each, PREFETCH times: at 2 that is
+//                           55 KB in flight on each multiprocessor, more than the latency of memory asks for. Decoding
+//                           4 lines takes 380 instructions a wave and slab, all else 130: at four instructions a cycle
+//                           that is 18 bytes a cycle. So tiles are no larger than they must be, and a wave has 32 rows.
 //   many tokens an expert   Products. A wave has 32 rows and all 128 tokens: what it decodes is used for 256 products, so
 //                           decoding hides behind them, and no wave decodes what another has decoded. To dequantize all
 //                           experts to memory first would write and read 1.2 GB a layer of a 30B mixture, 0.5 ms, as long
 //                           as the products themselves, and take as much scratch memory. The input is read from shared
 //                           memory at two thirds of its rate: 32 rows a wave are enough. Two blocks of four waves on a
-//                           multiprocessor: while one begins or ends, the other multiplies.
+//                           multiprocessor: while one begins or ends, the other multiplies. A slab is 256 products of a
+//                           wave and 640 other instructions. On sm_90 matmul/grouped-wide.hip takes its place.
 // Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
-// from memory; GATED: gate and up, of one type and size; BIAS_TYPE; ACTIVATION (device/activation.h); STAGES of input;
-// AHEAD, slabs of weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
+// from memory; GATED: gate and up, of one type and size; SPLIT: the input is split rows (rows/slot-rows.hip), for weights
+// that are plain floats; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue needs; ACTIVATION
+// (device/activation.h); STAGES of input; PREFETCH, slabs of weights in registers. Width: a multiple of 32; halves_stride and
+// slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, or without a router USED × token_blocks.
 // v1 Not measured yet.
-#ifndef GATED
-#define GATED 0
-#endif
-#ifndef ROUTED
-#define ROUTED 1
-#endif
-/** Of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
-#ifndef BIAS_TYPE
-#define BIAS_TYPE 0
-#endif
-#ifndef AHEAD
-#define AHEAD 1
+#ifndef PREFETCH
+#define PREFETCH 1
 #endif
 #ifndef STAGES
 #define STAGES 1
 #endif
-/** Registers for the sums of the tile, and as many waves as there is room for beside them. */
-#ifndef RESIDENT_BLOCKS
-#if TOKENS <= 32
-#define RESIDENT_BLOCKS 4
-#elif TOKENS == 64
-#define RESIDENT_BLOCKS 3
-#else
-#define RESIDENT_BLOCKS 2
-#endif
-#endif
-
 #define MATRIX_WAVES 4
-#include "device/activation.h"
-#include "device/async-copy.h"
-#include "weights/half-blocks.h"
-#include "device/matrix-unit.h"
-
-struct GroupedGemmArguments {
-  const u16* halves;
-  const float* row_scales;
-  const int* row_count;
-  /** Of matmul/expert-order.hip. */
-  const int* slots;
-  const int* tiles;
-  const int* tile_count;
-  /** Of slot 0 of the first token; null: every weight is 1. */
-  const float* slot_weights;
-  const u8* weights0;
-  const u8* weights1;
-  const u8* bias0;
-  const u8* bias1;
-  /** One for each matrix, or null. */
-  const float* factor0;
-  const float* factor1;
-  float* out;
-  int rows;
-  /** Of each matrix, and the first that is used. */
-  int matrix_rows;
-  int first_row0;
-  int first_row1;
-  int width;
-  int halves_stride;
-  /** From one slot's input to the next one's; 0: all slots read the same. */
-  int slot_columns;
-  int weights_stride;
-  int out_stride;
-  /** Tiles of a slot, where there is no router. */
-  int token_blocks;
-};
-
-constexpr int kTokens = TOKENS;
-constexpr int kRowWaves = MATRIX_WAVES;
-constexpr int kThreads = kRowWaves * WAVE;
-/** A wave has kHalves tiles of 16 rows by kTiles of 16 tokens; of a gated matmul one tile of gate and one of up. */
-constexpr int kHalves = 2;
-constexpr int kTiles = kTokens / 16;
-constexpr int kBlockRows = kRowWaves * 16 * (GATED ? 1 : 2);
-/** What the block multiplies between two barriers: a weight block a lane. */
-constexpr int kSlabBlocks = kShares;
-constexpr int kSlabBytes = kTokens * kSlabBlocks * 64;
-constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
-
-#include "matmul/tile-chunks.h"
-#include "matmul/grouped-tile.h"
+#define WIDE 0
+#include "matmul/grouped-arguments.h"
+#include "matmul/grouped-slab.h"
 
 #if STAGES > 1
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  typename Source::Raw raw[AHEAD][kHalves][kLines];
+  typename Source::Raw raw[PREFETCH][kHalves][kLines];
 #pragma unroll
-  for (int i = 0; i < AHEAD; i++)
+  for (int i = 0; i < PREFETCH; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
-    if (stage < slabs) copy_slab<Source>(a, tile, stage, shared + stage * kSlabBytes);
+    if (stage < slabs) copy_slab<Source, Whole>(a, tile, halves, stage, shared + stage * kSlabBytes);
     end_copy_group();
   }
   int stage = 0;
 #pragma unroll 1
-  for (int first = 0; first < slabs; first += AHEAD) {
+  for (int first = 0; first < slabs; first += PREFETCH) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
+    for (int i = 0; i < PREFETCH; i++) {
       const int slab = first + i;
-      if (AHEAD > 1 && slab >= slabs) break;
+      if (PREFETCH > 1 && slab >= slabs) break;
       wait_for_copy_groups<STAGES - 2>();
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-      if (slab + STAGES - 1 < slabs) copy_slab<Source>(a, tile, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+      if (slab + STAGES - 1 < slabs)
+        copy_slab<Source, Whole>(a, tile, halves, slab + STAGES - 1, shared + free_stage * kSlabBytes);
       end_copy_group();
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + AHEAD, slabs - 1) * kSlabBlocks + fragment_share(),
+        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);
       });
       stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -147,28 +81,28 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source, bool Whole>
-DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u8* const (&rows)[kHalves][kLines],
-                           Tile (&sums)[kHalves][kTiles], u8* shared) {
+DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
+                           const u8* const (&rows)[kHalves][kLines], Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  typename Source::Raw raw[AHEAD][kHalves][kLines];
+  typename Source::Raw raw[PREFETCH][kHalves][kLines];
 #pragma unroll
-  for (int i = 0; i < AHEAD; i++)
+  for (int i = 0; i < PREFETCH; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
   Words4 held[kThreadChunks];
-  hold_slab<Source>(a, tile, 0, held);
+  hold_slab<Source>(a, tile, halves, 0, held);
 #pragma unroll 1
-  for (int first = 0; first < slabs; first += AHEAD) {
+  for (int first = 0; first < slabs; first += PREFETCH) {
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
+    for (int i = 0; i < PREFETCH; i++) {
       const int slab = first + i;
-      if (AHEAD > 1 && slab >= slabs) break;
+      if (PREFETCH > 1 && slab >= slabs) break;
       barrier();
       store_slab(held, shared);
       barrier();
-      if (slab + 1 < slabs) hold_slab<Source>(a, tile, slab + 1, held);
+      if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, held);
       multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + AHEAD, slabs - 1) * kSlabBlocks + fragment_share(),
+        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);
       });
     }
@@ -180,23 +114,17 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 template <typename Source, bool Whole>
 DEVICE void multiply_tile(const GroupedGemmArguments& a, const GroupTile& tile, u8* shared) {
   const u8* rows[kHalves][kLines];
-#pragma unroll
-  for (int half = 0; half < kHalves; half++) {
-    const bool up = GATED && half == 1;
-    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
-#pragma unroll
-    for (int line = 0; line < kLines; line++) {
-      const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
-      rows[half][line] = (up ? a.weights1 : a.weights0) + (first + u64(row)) * Source::row_bytes(a.width);
-    }
-  }
+  find_rows<Source>(a, tile, rows);
   Tile sums[kHalves][kTiles];
-#pragma unroll
-  for (int half = 0; half < kHalves; half++) {
-#pragma unroll
-    for (int i = 0; i < kTiles; i++) clear_tile(sums[half][i]);
+  clear_sums(sums);
+  // One code for both parts: the low one first, whose sums are 2048 times too large.
+#pragma unroll 1
+  for (int part = SPLIT; part >= 0; part--) {
+    multiply_slabs<Source, Whole>(a, tile, part == 0 ? a.halves : a.low_halves, rows, sums, shared);
+    if (part == 0) break;
+    scale_sums(sums, 1.0f / 2048.0f);
+    barrier();
   }
-  multiply_slabs<Source, Whole>(a, tile, rows, sums, shared);
   write_sums(a, tile, sums);
 }
 
@@ -209,9 +137,9 @@ KERNEL(grouped_gemm, GroupedGemmArguments, kThreads) {
   if (!find_tile(a, tile)) return;
   place_slots(a, tile);
   barrier();
-  if (kTiles > 1 && tile.count <= kTokens - 16) {
+  if (kTiles > 1 && tile.count < kTokens) {
     multiply_tile<Source, false>(a, tile, shared);
   } else {
-    multiply_tile<Source, true>(a, tile, shared);
+    multiply_tile<Source, (kTiles > 1)>(a, tile, shared);
   }
 }

@@ -8,11 +8,15 @@
 //   sum of 16 steps              over four lanes, two sums in one word
 // Not to the bit what norm_quantize gives: the order of the squares' sum and the place of the factor differ.
 // NORMED: quads of a row that a thread takes, ⌈width ÷ (4 × THREADS)⌉, at most 8. The row and its weights lie at
-// multiples of 16 bytes, the width is a multiple of 32. WEIGHT_TYPE: device/quad.h.
+// multiples of 16 bytes, the width is a multiple of 32. WEIGHT_TYPE: device/quad.h. NORM 0: rows are quantized as they are.
 #pragma once
 #include "rows/prepared-row.h"
 #include "matmul/staged-row.h"
 #include "weights/weights.h"
+
+#ifndef NORM
+#define NORM 1
+#endif
 
 constexpr int kNormedSlots = NORMED > 4 ? 8 : NORMED > 2 ? 4 : 2;
 constexpr int kNormedPairs = kNormedSlots / 2;
@@ -50,7 +54,13 @@ DEVICE int normed_quad(int slot, int quads) {
 DEVICE NormedWeights hold_norm_weights(const u8* weights, int width) {
   NormedWeights result;
 #pragma unroll
-  for (int slot = 0; slot < NORMED; slot++) result.held[slot] = norm_weights(weights, normed_quad(slot, width / 4));
+  for (int slot = 0; slot < NORMED; slot++) {
+    if (NORM) {
+      result.held[slot] = norm_weights(weights, normed_quad(slot, width / 4));
+    } else {
+      result.held[slot] = {{1, 1, 1, 1}};
+    }
+  }
   return result;
 }
 

@@ -57,6 +57,7 @@ DEVICE void arrive(QuantizedInputs& inputs) {
 
 /** What the results of a token's row are multiplied by. */
 DEVICE float row_factor(const QuantizedInputs& inputs, int token) {
+  if (!NORM) return 1.0f;
   return inverse_root_mean(inputs.squares + token * kStreamWaves, kStreamWaves, inputs.width, inputs.norm_epsilon);
 }
 #else

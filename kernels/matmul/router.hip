@@ -12,6 +12,9 @@
 #ifndef BIAS_TYPE
 #define BIAS_TYPE 0
 #endif
+#ifndef THREADS
+#define THREADS 128
+#endif
 
 struct RouterArguments {
   const float* input;

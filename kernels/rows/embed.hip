@@ -1,5 +1,6 @@
 // Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]] × EMBED_SCALE, to the bit as src/quant
 // decodes them; without the define rows are not scaled.
+// GATHERED 1: row t of the table is that of token t, from a table that stays in host memory.
 // TYPE0: the table's ggml type, any that weights/weights.h knows. A thread makes 32 columns of a quantised row, 4 of a
 // plain one.
 // Grid: x = ⌈width ÷ (128 × columns a thread)⌉, y = tokens.
@@ -7,6 +8,9 @@
 #include "device/quad.h"
 #include "weights/weights.h"
 
+#ifndef GATHERED
+#define GATHERED 0
+#endif
 #ifdef EMBED_SCALE
 constexpr float kEmbedScale = float(EMBED_SCALE);
 #else
@@ -86,7 +90,7 @@ KERNEL(embed_rows, EmbedArguments, kEmbedThreads) {
   const int token = block_y();
   if (token >= *a.row_count) return;
   // Ids were checked when the step was made; a wrong one must not read elsewhere all the same.
-  const int id = a.tokens[token];
+  const int id = GATHERED ? token : a.tokens[token];
   const u64 row = id >= 0 && id < a.rows ? u64(id) : 0;
   const int column = (block_x() * kEmbedThreads + thread_index()) * Unpack<TYPE0>::columns;
   Unpack<TYPE0>::columns_from(a.table, row, column, row_of(a.out + u64(token) * u64(a.stride), a.width));

@@ -3,7 +3,7 @@
 // permutation whatever the logits are, and the experts of the first USED ranks are chosen.
 //   logits ─ GATING ─ probabilities + bias = scores ─ the best groups ─ ranks ─ weights of the chosen experts
 // EXPERTS, USED (at most one for each of the threads that choose). GATING: 0 softmax, 1 sigmoid, 2 softmax over the chosen
-// experts alone, 3 √softplus. SELECTION_BIAS 1: scores are probabilities + bias, F32. GROUPS groups of neighbours, of which
+// experts alone, 3 √softplus, 4 sigmoid of the chosen experts' logits, which choose. SELECTION_BIAS 1: scores are probabilities + bias, F32. GROUPS groups of neighbours, of which
 // the best GROUPS_USED are looked at: a group's score is the sum of its two best. RENORMALIZE 1: weights are divided by
 // their sum. ROUTING_SCALE: a factor of the weights.
 // Results do not depend on the number of threads of the block: kernels that choose anew choose the same.
@@ -183,9 +183,12 @@ DEVICE void choose_experts(const float* logits, const float* bias, ExpertChoice&
     for (int i = 0; i < USED; i++) total += exponential(chosen[i] - most);
     weight = exponential(weight - most) / total;
 #endif
+#if GATING == 4
+    weight = sigmoid(weight);
+#endif
 #if RENORMALIZE && GATING != 2
     float sum = 0;
-    for (int i = 0; i < USED; i++) sum += chosen[i];
+    for (int i = 0; i < USED; i++) sum += GATING == 4 ? sigmoid(chosen[i]) : chosen[i];
     // A sum that is not a number stays one.
     weight = weight / (sum < kSmallestWeightSum ? kSmallestWeightSum : sum);
 #endif

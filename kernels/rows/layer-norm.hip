@@ -54,10 +54,7 @@ KERNEL(layer_norm_rows, LayerNormArguments, kRowThreads) {
   });
   const float inverse = reciprocal_root(team_sum(team, squares) / float(a.width) + a.epsilon);
   const Row out = row_of(a.out, index, a.out_stride, a.width);
-  int sweep = 0;
-  each_quad(row, [&](int quad, const Quad& values) {
-    const Quad weight = sweep < HELD ? weights.held[sweep] : read_weights(a.weight, a.width, quad);
-    sweep++;
+  const auto write = [&](int quad, const Quad& values, const Quad& weight) {
     Quad result;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -66,5 +63,10 @@ KERNEL(layer_norm_rows, LayerNormArguments, kRowThreads) {
       result.at[i] = fma((values.at[i] - mean) * inverse, weight.at[i], bias);
     }
     write_quad(out, quad, result);
-  });
+  };
+#pragma unroll
+  for (int sweep = 0; sweep < HELD; sweep++)
+    write(sweep * team.threads + team.thread, row.held[sweep], weights.held[sweep]);
+  for (int quad = HELD * team.threads + team.thread; quad < quads; quad += team.threads)
+    write(quad, read_quad(row.source, quad), read_weights(a.weight, a.width, quad));
 }

@@ -122,15 +122,21 @@ DEVICE float half_scale(u32 largest) {
   return float_of((largest & kInfinityBits) - (13u << 23));
 }
 
-/** `row` was held with the quads of `stride` columns. */
+/** The scale of a row's halves; the whole team comes here. */
 template <typename Source>
-DEVICE void write_halves(const HeldRow<Source>& row, u16* halves, int stride, float* row_scale) {
+DEVICE float row_half_scale(const HeldRow<Source>& row) {
   u32 largest = 0;
   each_quad(row, [&](int, const Quad& values) {
 #pragma unroll
     for (int i = 0; i < 4; i++) largest = max(largest, magnitude_bits(values.at[i]));
   });
-  const float scale = half_scale(team_max(row.team, largest));
+  return half_scale(team_max(row.team, largest));
+}
+
+/** `row` was held with the quads of `stride` columns. */
+template <typename Source>
+DEVICE void write_halves(const HeldRow<Source>& row, u16* halves, int stride, float* row_scale) {
+  const float scale = row_half_scale(row);
   const float inverse = 1.0f / scale;
   const bool aligned = (reinterpret_cast<u64>(halves) & 7) == 0 && (stride & 3) == 0;
   each_quad(row, [&](int quad, const Quad& values) {

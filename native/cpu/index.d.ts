@@ -27,24 +27,34 @@ export interface NativeKvLayer {
   readonly valueWidth: number;
 }
 
-/** `layers` layers of one shape, unless `byLayer` has the shape of each. */
+/** Layers that share blocks and a block table; queries see the last `window` positions, or those of their `chunk`. */
+export interface NativeKvGroup {
+  readonly layers: readonly number[];
+  readonly window?: number;
+  readonly chunk?: number;
+}
+
+/** `layers` layers of one shape, unless `byLayer` has the shape of each. Without `groups` all are one group. */
 export interface NativeKvShape extends NativeKvLayer {
   readonly layers: number;
   readonly byLayer?: readonly NativeKvLayer[];
+  readonly groups?: readonly NativeKvGroup[];
 }
 
 export interface NativeKvOptions extends NativeKvShape {
+  /** Of every group, unless `blocksByGroup` has the number of each; then the largest. */
   readonly blocks: number;
+  readonly blocksByGroup?: readonly number[];
   readonly blockTokens: number;
   readonly type: "f32" | "f16" | "q8_0";
 }
 
 export interface NativeKvCache {
   readonly sizeBytes: number;
-  /** Copies whole blocks of all layers (from, to, from, to …) in the queue of the steps. `pairs` is copied at once. */
-  copyBlocks(pairs: Int32Array): void;
-  /** Copies the first blocks of a cache of the same shape, in the queue of the steps. */
-  copyFrom(source: NativeKvCache, blocks: number): void;
+  /** Copies whole blocks of a group (from, to, from, to …) in the queue of the steps. `pairs` is copied at once. */
+  copyBlocks(pairs: Int32Array, group: number): void;
+  /** Copies the first blocks of each group of a cache of the same shape, in the queue of the steps. */
+  copyFrom(source: NativeKvCache, blocks: Int32Array): void;
   /** Steps and copies in flight keep the memory. */
   dispose(): void;
 }
@@ -208,7 +218,10 @@ export interface NativeStepInput {
   readonly tokens: Int32Array;
   readonly positions: Int32Array;
   readonly sequenceOffsets: Int32Array;
-  /** All tables, one after the other; table i is [tableOffsets[i], tableOffsets[i + 1]). Empty without a cache. */
+  /**
+   * All tables, one after the other; table i is [tableOffsets[i], tableOffsets[i + 1]). Those of the sequences in the first
+   * cache group, then those in the next; as many as sequences serve all groups. Empty without a cache.
+   */
   readonly blockTables: Int32Array;
   readonly tableOffsets: Int32Array;
   readonly outputs: readonly NativeOutputRequest[];

@@ -52,8 +52,6 @@ export interface DecoderTraits {
   readonly queryKeyNorm: QueryKeyNorm | undefined;
   readonly activation: Activation;
   readonly gateAndUp: DenseSpec["gateAndUp"];
-  /** Whether head counts and feed-forward widths may differ from layer to layer. */
-  readonly countsByLayer: boolean;
 }
 
 /** The tensors of a file, as far as reading hyper-parameters needs them. */

@@ -14,6 +14,8 @@ const GATINGS: readonly ExpertGating[] = ["softmax", "sigmoid", "softmax-selecte
 export interface ExpertTraits {
   /** The key with the width of an expert. */
   readonly widthKey: "expert_feed_forward_length" | "feed_forward_length";
+  /** Whether, without that key, the experts used by a token share `feed_forward_length`. */
+  readonly sharesWidth?: boolean;
   readonly gating: ExpertGating;
   /** Whether `expert_gating_func` is read. */
   readonly gatingKey: boolean;
@@ -34,7 +36,7 @@ export function readExperts(
   if ((reader.optionalNonNegative("expert_count") ?? 0) === 0) return undefined;
   const count = reader.count("expert_count", MAX_EXPERTS);
   const used = reader.count("expert_used_count", count);
-  const width = reader.count(traits.widthKey, MAX_WIDTH);
+  const width = readWidth(reader, traits, used);
   const shared = traits.shared?.(reader, width);
   const weightScale = traits.weightScaleKey ? (reader.optionalNonNegative("expert_weights_scale") ?? 0) : 0;
   return {
@@ -49,6 +51,20 @@ export function readExperts(
     weighsInput: traits.weighsInput,
     ...(shared === undefined ? {} : { shared }),
   };
+}
+
+function readWidth(
+  reader: HyperParameterReader,
+  { widthKey, sharesWidth = false }: ExpertTraits,
+  used: number,
+): number {
+  const stated = reader.optionalCount(widthKey, MAX_WIDTH);
+  if (stated !== undefined) return stated;
+  if (!sharesWidth) return reader.count(widthKey, MAX_WIDTH);
+  const total = reader.count("feed_forward_length", MAX_WIDTH);
+  if (total < used)
+    reader.refuse("feed_forward_length", `at least ${used}, which the experts in use share`, String(total));
+  return Math.floor(total / used);
 }
 
 function readGating(reader: HyperParameterReader, otherwise: ExpertGating): ExpertGating {

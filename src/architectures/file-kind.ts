@@ -4,6 +4,7 @@
 
 import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
+import type { TensorIndex } from "./descriptor.js";
 
 interface FileKind {
   readonly matches: (type: string | undefined, architecture: string | undefined, metadata: GgufMetadata) => boolean;
@@ -40,10 +41,23 @@ const KINDS: readonly FileKind[] = [
 export function requireLanguageModel(metadata: GgufMetadata): void {
   const [type, architecture] = [textOf(metadata, "general.type"), textOf(metadata, "general.architecture")];
   const kind = KINDS.find(({ matches }) => matches(type, architecture, metadata));
-  if (kind === undefined) return;
+  if (kind !== undefined) throw wrongKind(kind, metadata);
+}
+
+/** Throws MODEL_KIND for a file whose blocks all predict further tokens (NextN, MTP): a stand-alone draft head. */
+export function requireComputedBlocks(metadata: GgufMetadata, tensors: TensorIndex): void {
+  const predicting = metadata.get(`${textOf(metadata, "general.architecture")}.nextn_predict_layers`);
+  if (typeof predicting !== "number" || predicting < 1) return;
+  const blocks = [...tensors.keys()].filter((name) => name.startsWith("blk."));
+  const isComputed = blocks.some((name) => name.startsWith("blk.0.")) && !tensors.has("blk.0.nextn.eh_proj.weight");
+  if (blocks.length > 0 && !isComputed) throw wrongKind(PREDICTORS, metadata);
+}
+
+function wrongKind(kind: Pick<FileKind, "found" | "advice">, metadata: GgufMetadata): ModelError {
+  const [type, architecture] = [textOf(metadata, "general.type"), textOf(metadata, "general.architecture")];
   const base = textOf(metadata, "general.base_model.0.name") ?? textOf(metadata, "general.basename");
   const belongs = base === undefined ? "" : ` for ${JSON.stringify(base.slice(0, 100))}`;
-  throw new ModelError(
+  return new ModelError(
     "MODEL_KIND",
     `[model] expected a language model, found ${kind.found}${belongs}; ${kind.advice}`,
     {
@@ -51,6 +65,11 @@ export function requireLanguageModel(metadata: GgufMetadata): void {
     },
   );
 }
+
+const PREDICTORS: Pick<FileKind, "found" | "advice"> = {
+  found: "a draft head (blocks that predict further tokens, and no others)",
+  advice: "open the model that it was made for; stand-alone draft heads are not used here",
+};
 
 /** A key of another type is ignored here; the code that reads it refuses it. */
 function textOf(metadata: GgufMetadata, key: string): string | undefined {

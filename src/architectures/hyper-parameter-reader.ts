@@ -63,18 +63,28 @@ export class HyperParameterReader {
     return value === undefined ? undefined : Float64Array.of(value);
   }
 
-  /**
-   * One count for each of the first `layers` layers, from a single number or from an array with one number per layer.
-   */
+  /** One count for each of the first `layers` layers, from a single number or from a list. */
+  layerCounts(key: string, max: number, layers: number): readonly number[] {
+    return (
+      this.optionalLayerCounts(key, max, layers) ?? this.refuse(key, `a whole number from 1 to ${max}`, "no such key")
+    );
+  }
+
   optionalLayerCounts(key: string, max: number, layers: number): readonly number[] | undefined {
-    const values = this.numbers(key);
-    if (values === undefined) return undefined;
     if (!this.isArray(key)) {
-      const count = this.count(key, max);
-      return Array.from({ length: layers }, () => count);
+      const count = this.optionalCount(key, max);
+      return count === undefined ? undefined : Array.from({ length: layers }, () => count);
     }
-    if (values.length < layers) this.refuse(key, `a number, or one for each of ${layers} layers`, `${values.length}`);
-    return Array.from(values.subarray(0, layers), (value) => this.#checkedCount(key, value, max));
+    return Array.from(this.layerList(key, layers), (value) => this.#checkedCount(key, value, max));
+  }
+
+  /** The numbers of a list for the first `layers` layers; it may have entries for all blocks or for these alone. */
+  layerList(key: string, layers: number): Float64Array {
+    const values = this.numbers(key) ?? new Float64Array();
+    const lengths = [...new Set([layers, this.optionalCount("block_count", MAX_CONTEXT) ?? layers])];
+    if (!lengths.includes(values.length))
+      this.refuse(key, `one entry for each of ${lengths.join(" or ")} layers`, `${values.length} entries`);
+    return values.subarray(0, layers);
   }
 
   isArray(key: string): boolean {

@@ -8,6 +8,7 @@ import {
   type AttentionSpec,
   type FeedForwardSpec,
   type LayerSpec,
+  type LongRopeFactors,
   NORMS,
   type RopeScaling,
   type RopeSpec,
@@ -19,6 +20,7 @@ export const MAX_WIDTH = 1 << 20;
 const MAX_HEADS = 1 << 14;
 
 const DEFAULT_ROPE_BASE = 10_000;
+const LONGROPE = "longrope";
 /** Time, height and width of a patch; a text token has the same position in all three. */
 const TEXT_SECTIONS = 3;
 
@@ -39,11 +41,8 @@ export function readDecoderParameters(
   refuseUnsupported(source);
   const embeddingWidth = reader.count("embedding_length", MAX_WIDTH);
   const layerCount = readLayerCount(source, reader);
-  const counts = layerCounts(reader, layerCount, traits);
-  const heads =
-    counts("attention.head_count", MAX_HEADS) ??
-    reader.refuse("attention.head_count", `a whole number from 1 to ${MAX_HEADS}`, "no such key");
-  const kvHeads = counts("attention.head_count_kv", MAX_HEADS) ?? heads;
+  const heads = reader.layerCounts("attention.head_count", MAX_HEADS, layerCount);
+  const kvHeads = reader.optionalLayerCounts("attention.head_count_kv", MAX_HEADS, layerCount) ?? heads;
   const { keyWidth, valueWidth } = readHeadWidths(reader, embeddingWidth, heads, kvHeads);
   const feedForward = readFeedForward(reader, layerCount, traits);
   const contextLength = reader.count("context_length", MAX_CONTEXT);
@@ -92,25 +91,10 @@ const NORM_EPSILONS = {
   layer: "attention.layer_norm_epsilon",
 } as const;
 
-/** Reads a count for each layer, from one number or, in families whose layers differ, from a list. */
-function layerCounts(
-  reader: HyperParameterReader,
-  layers: number,
-  { countsByLayer }: DecoderTraits,
-): (key: string, max: number) => readonly number[] | undefined {
-  return (key, max) => {
-    if (countsByLayer) return reader.optionalLayerCounts(key, max, layers);
-    const count = reader.optionalCount(key, max);
-    return count === undefined ? undefined : Array.from({ length: layers }, () => count);
-  };
-}
-
 /** Dense feed-forward networks in all layers. */
 export const readDense: FeedForwardReader = (reader, layers, traits) => {
   const { activation, gateAndUp } = traits;
-  const widths =
-    layerCounts(reader, layers, traits)("feed_forward_length", MAX_WIDTH) ??
-    reader.refuse("feed_forward_length", `a whole number from 1 to ${MAX_WIDTH}`, "no such key");
+  const widths = reader.layerCounts("feed_forward_length", MAX_WIDTH, layers);
   return widths.map((width) => ({ kind: "dense", width, activation, gateAndUp }));
 };
 
@@ -197,13 +181,21 @@ function readRope(
       : `${keyWidth} (a whole, even head)`;
     reader.refuse("rope.dimension_count", expected, String(rotaryWidth));
   }
+  const scaling = readScaling(reader, contextLength);
+  const factors =
+    reader.text("rope.scaling.type") === LONGROPE ? longRopeFactors(scaling.originalContext) : traits.ropeFactors;
   return {
     style: hasSections(reader) ? traits.sectionedRopeStyle : traits.ropeStyle,
     base: reader.optionalPositive("rope.freq_base") ?? DEFAULT_ROPE_BASE,
     rotaryWidth,
-    scaling: readScaling(reader, contextLength),
-    ...(traits.ropeFactors === undefined ? {} : { factors: traits.ropeFactors }),
+    scaling,
+    ...(factors === undefined ? {} : { factors }),
   };
+}
+
+/** The tensors with divisors for contexts up to the original length, and for longer ones. */
+export function longRopeFactors(originalContext: number): LongRopeFactors {
+  return { long: "rope_factors_long.weight", short: "rope_factors_short.weight", originalContext };
 }
 
 /** Sections count if the first two are not 0; text does not use a fourth, so that one must be 0. */
@@ -221,16 +213,20 @@ function hasSections(reader: HyperParameterReader): boolean {
  * few, which read them on their own, and uses YaRN's default numbers for the others.
  */
 function readScaling(reader: HyperParameterReader, contextLength: number): RopeScaling {
-  const kind = reader.text("rope.scaling.type") ?? "linear";
+  const stated = reader.text("rope.scaling.type") ?? "linear";
+  // Longrope is linear with divisors for each pair.
+  const kind = stated === LONGROPE ? "linear" : stated;
   if (kind !== "none" && kind !== "linear" && kind !== "yarn") {
-    throw unsupported(reader.prefix, `rope scaling "${kind}" is not supported; supported are none, linear and yarn`, {
-      scaling: kind,
-    });
+    throw unsupported(
+      reader.prefix,
+      `rope scaling "${kind}" is not supported; supported are none, linear, yarn and longrope`,
+      { scaling: kind },
+    );
   }
-  const stated =
+  const statedFactor =
     reader.optionalNonNegative("rope.scaling.factor") ?? reader.optionalNonNegative("rope.scale_linear") ?? 0;
   // Files write 0 for "not scaled".
-  const factor = kind === "none" || stated === 0 ? 1 : stated;
+  const factor = kind === "none" || statedFactor === 0 ? 1 : statedFactor;
   return {
     kind,
     factor,

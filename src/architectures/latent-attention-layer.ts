@@ -18,11 +18,12 @@ export function writeLatentAttention(
   const { graph, parameters } = context;
   const { latentWidth, rope } = spec;
   const { rotaryWidth } = rope;
-  const query = rotatedQuery(context, spec, block, input);
+  // Right before the query's first matmul, which reads the same rows: backends compute both as one.
   const compressed = graph.matmul(input, `${block}.attn_kv_a_mqa`, {
     inputs: parameters.embeddingWidth,
     outputs: latentWidth + rotaryWidth,
   });
+  const query = projectedQuery(context, spec, block, input);
   const latent = context.norm(
     graph.columns(compressed, "latent", 0, latentWidth),
     `${block}.attn_kv_a_norm`,
@@ -39,20 +40,18 @@ export function writeLatentAttention(
     : expandedAttention(context, spec, layer, query, latent, position);
 }
 
-function rotatedQuery(context: DecoderContext, spec: LatentAttentionSpec, block: string, input: ValueId): ValueId {
+function projectedQuery(context: DecoderContext, spec: LatentAttentionSpec, block: string, input: ValueId): ValueId {
   const { graph, parameters } = context;
   const { heads, unrotatedWidth, queryLatentWidth, rope } = spec;
   const headWidth = unrotatedWidth + rope.rotaryWidth;
   const outputs = heads * headWidth;
   const inputs = parameters.embeddingWidth;
   if (queryLatentWidth === undefined) {
-    const query = graph.matmul(input, `${block}.attn_q`, { inputs, outputs });
-    return context.rotate(query, heads, headWidth, rope, unrotatedWidth);
+    return graph.matmul(input, `${block}.attn_q`, { inputs, outputs });
   }
   const compressed = graph.matmul(input, `${block}.attn_q_a`, { inputs, outputs: queryLatentWidth });
   const normed = context.norm(compressed, `${block}.attn_q_a_norm`, queryLatentWidth);
-  const query = graph.matmul(normed, `${block}.attn_q_b`, { inputs: queryLatentWidth, outputs });
-  return context.rotate(query, heads, headWidth, rope, unrotatedWidth);
+  return graph.matmul(normed, `${block}.attn_q_b`, { inputs: queryLatentWidth, outputs });
 }
 
 function absorbedAttention(
@@ -68,23 +67,7 @@ function absorbedAttention(
   const { rotaryWidth } = rope;
   const headWidth = unrotatedWidth + rotaryWidth;
   const keyWidth = latentWidth + rotaryWidth;
-  const absorbed = graph.groupedMatmul(query, `${block}.attn_k_b`, {
-    inputs: unrotatedWidth,
-    rows: latentWidth,
-    matrices: heads,
-    slots: heads,
-    inputStride: headWidth,
-  });
-  const fullQuery = graph.emit("query", {
-    kind: "concat-heads",
-    left: absorbed,
-    right: query,
-    heads,
-    leftWidth: latentWidth,
-    rightWidth: rotaryWidth,
-    rightStride: headWidth,
-    rightOffset: unrotatedWidth,
-  });
+  // The key is complete and stored before anything happens to the queries: backends compute all of it as one.
   const key = graph.emit("key", {
     kind: "concat-heads",
     left: latent,
@@ -95,8 +78,28 @@ function absorbedAttention(
     rightStride: 0,
     rightOffset: 0,
   });
-  const attended = graph.attention(fullQuery, key, undefined, {
-    layer: context.addKvLayer(layer, { kvHeads: 1, keyWidth, valueWidth: 0 }),
+  const kvLayer = context.addKvLayer(layer, { kvHeads: 1, keyWidth, valueWidth: 0 });
+  graph.kvWrite(kvLayer, key);
+  // Of the columns that are not rotated.
+  const absorbed = graph.groupedMatmul(query, `${block}.attn_k_b`, {
+    inputs: unrotatedWidth,
+    rows: latentWidth,
+    matrices: heads,
+    slots: heads,
+    inputStride: headWidth,
+  });
+  const fullQuery = graph.emit("query", {
+    kind: "concat-heads",
+    left: absorbed,
+    right: context.rotate(query, heads, headWidth, rope, unrotatedWidth),
+    heads,
+    leftWidth: latentWidth,
+    rightWidth: rotaryWidth,
+    rightStride: headWidth,
+    rightOffset: unrotatedWidth,
+  });
+  const attended = graph.attend(fullQuery, {
+    layer: kvLayer,
     heads,
     kvHeads: 1,
     keyWidth,
@@ -144,7 +147,8 @@ function expandedAttention(
     rightStride: 0,
     rightOffset: 0,
   });
-  return graph.attention(query, key, expand(unrotatedWidth, valueWidth), {
+  const rotated = context.rotate(query, heads, keyWidth, rope, unrotatedWidth);
+  return graph.attention(rotated, key, expand(unrotatedWidth, valueWidth), {
     layer: context.addKvLayer(layer, { kvHeads: heads, keyWidth, valueWidth }),
     heads,
     kvHeads: heads,

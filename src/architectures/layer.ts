@@ -35,6 +35,8 @@ export interface RopeSpec {
   readonly scaling: RopeScaling;
   /** Names of the optional tensors with per-pair divisors of the frequencies. */
   readonly factors?: string | LongRopeFactors;
+  /** Pairs that are not rotated. */
+  readonly unrotatedPairs?: readonly number[];
 }
 
 /** The norms of queries and keys. */

@@ -20,7 +20,6 @@ const TRAITS: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  countsByLayer: true,
 };
 
 function source(values: Values): ModelSource {
@@ -67,19 +66,20 @@ describe("counts by layer", () => {
 
   it.each<[string, Values]>([
     ["attention.head_count", { ...COUNTS, "attention.head_count": [4, 8] }],
+    ["attention.head_count", { ...COUNTS, "attention.head_count": [4, 8, 2, 2] }],
     ["attention.head_count", { ...COUNTS, "attention.head_count": [4, 0, 2] }],
     ["attention.head_count_kv", { ...COUNTS, "attention.head_count_kv": [2, 3, 2] }],
     ["feed_forward_length", { ...COUNTS, feed_forward_length: [96, -1, 32] }],
-  ])("rejects %s for too few layers or out of range", (field, values) => {
+  ])("rejects %s for too few or too many layers or out of range", (field, values) => {
     expect(() => readDecoderParameters(source(values), TRAITS)).toThrow(
       expect.objectContaining({ code: "GGUF_HYPERPARAMETER", field: `made.${field}` }),
     );
   });
 
-  it("are refused in a family whose layers are alike", () => {
-    expect(() => readDecoderParameters(source(COUNTS), { ...TRAITS, countsByLayer: false })).toThrow(
-      expect.objectContaining({ code: "GGUF_HYPERPARAMETER", field: "made.attention.head_count" }),
-    );
+  it("may have entries for blocks that are not computed", () => {
+    const predicting = { ...COUNTS, nextn_predict_layers: 1 };
+    const { layers } = readDecoderParameters(source(predicting), TRAITS);
+    expect(layers.map(({ mixer }) => mixer.heads)).toEqual([4, 8]);
   });
 
   it("give the cache a shape for each layer, and the graph shapes that fit", () => {
@@ -138,7 +138,12 @@ describe("windowLayers", () => {
     ["a period of 1", { [KEY]: 1 }, false, "fffffff"],
     ["a period of 0", { [KEY]: 0 }, false, "wwwwwww"],
     ["a list that does not count", { [KEY]: [true, false, true, true, true, true, true] }, false, "wwfwwfw"],
-    ["a list that counts", { [KEY]: [true, false, true, true, false, true, true, false] }, true, "wfwwfww"],
+    [
+      "a list that counts",
+      { [KEY]: [true, false, true, true, false, true, true, false], block_count: 8 },
+      true,
+      "wfwwfww",
+    ],
   ])("follows %s", (_, values, list, expected) => {
     expect(pattern(values, list)).toBe(expected);
   });
@@ -147,6 +152,7 @@ describe("windowLayers", () => {
     [{ [KEY]: -1 }, false],
     [{ [KEY]: 2.5 }, false],
     [{ [KEY]: [true, false] }, true],
+    [{ [KEY]: [true, false, true, true, false, true, true, false, false], block_count: 8 }, true],
   ])("rejects %j", (values, list) => {
     expect(() => pattern(values, list)).toThrow(expect.objectContaining({ code: "GGUF_HYPERPARAMETER" }));
   });

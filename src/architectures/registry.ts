@@ -5,7 +5,7 @@ import { ModelError } from "../errors.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import type { ArchitectureDescriptor, ModelSource, TensorIndex } from "./descriptor.js";
 import * as families from "./families/index.js";
-import { requireLanguageModel } from "./file-kind.js";
+import { requireComputedBlocks, requireLanguageModel } from "./file-kind.js";
 import { detectNaming } from "./naming.js";
 
 /** All supported families. */
@@ -29,6 +29,7 @@ interface DetectedModel {
 /** Detects a file's family by its name, the prefix of its keys or its tensors; throws if it is not supported. */
 export function detectArchitecture(metadata: GgufMetadata, tensors: TensorIndex): DetectedModel {
   requireLanguageModel(metadata);
+  requireComputedBlocks(metadata, tensors);
   const fileName = detectNaming(tensors);
   const named = (name: string | undefined): ArchitectureDescriptor | undefined =>
     ARCHITECTURES.find((candidate) => candidate.name === name);

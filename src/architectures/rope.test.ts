@@ -33,6 +33,11 @@ describe("ropeTable", () => {
     expect(magnitude).toBe(1.25);
   });
 
+  it("leaves pairs as they are that the specification names", () => {
+    const { stretches } = ropeTable({ style, base: 10_000, rotaryWidth: 8, scaling: UNSCALED, unrotatedPairs: [1, 3] });
+    expect(stretches).toEqual([1, 0, 1, 0]);
+  });
+
   it("takes the borders of YaRN's ramp from the scaling", () => {
     const scaling: RopeScaling = { ...UNSCALED, kind: "yarn", factor: 4, betaFast: 1e-3, betaSlow: 1e-4 };
     expect(ropeTable({ style, base: 10_000, rotaryWidth: 128, scaling }).stretches[63]).toBe(1);

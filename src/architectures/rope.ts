@@ -6,8 +6,10 @@ import type { RopeTable } from "../graph/program.js";
 import type { RopeScaling, RopeSpec } from "./layer.js";
 
 /** Computes the rope table of a layer specification, with the scaling for longer contexts. */
-export function ropeTable({ base, rotaryWidth, scaling }: RopeSpec): RopeTable {
-  const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) => stretch(pair, base, rotaryWidth, scaling));
+export function ropeTable({ base, rotaryWidth, scaling, unrotatedPairs = [] }: RopeSpec): RopeTable {
+  const stretches = Array.from({ length: rotaryWidth / 2 }, (_, pair) =>
+    unrotatedPairs.includes(pair) ? 0 : stretch(pair, base, rotaryWidth, scaling),
+  );
   // The exponent is an f32 too: over a wide head its rounding alone moves the last angles.
   return { ratio: Math.fround(base ** Math.fround(-2 / rotaryWidth)), stretches, magnitude: scaling.magnitude };
 }

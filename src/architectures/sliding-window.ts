@@ -1,6 +1,8 @@
 // Which layers of a model have a sliding window: by a period, or by a list in the file with one entry for each layer.
 
 import type { HyperParameterReader } from "./hyper-parameter-reader.js";
+import { attentionFactor } from "./hyper-parameters.js";
+import type { AttentionSpec, RopeScaling } from "./layer.js";
 
 const PATTERN = "attention.sliding_window_pattern";
 const MAX_PERIOD = 4096;
@@ -24,11 +26,18 @@ export function windowLayers(
   const stated = reader.isArray(PATTERN) ? undefined : reader.optionalNonNegative(PATTERN);
   if (stated !== undefined && (!Number.isInteger(stated) || stated > MAX_PERIOD))
     reader.refuse(PATTERN, `a whole number from 0 to ${MAX_PERIOD}`, String(stated));
-  if (list && reader.isArray(PATTERN)) {
-    const flags = reader.numbers(PATTERN) ?? new Float64Array();
-    if (flags.length < layers) reader.refuse(PATTERN, `one flag for each of ${layers} layers`, String(flags.length));
-    return Array.from(flags.subarray(0, layers), (flag) => flag !== 0);
-  }
+  if (list && reader.isArray(PATTERN)) return Array.from(reader.layerList(PATTERN, layers), (flag) => flag !== 0);
   const every = stated ?? period;
   return Array.from({ length: layers }, (_, layer) => every === 0 || layer % every < every - 1);
+}
+
+/** The rotation of window layers if the file states a rope base for them; otherwise they rotate like the others. */
+export function windowRope(reader: HyperParameterReader, { rope }: AttentionSpec): Pick<AttentionSpec, "rope"> {
+  const base = reader.optionalPositive("rope.freq_base_swa");
+  return rope === undefined || base === undefined ? {} : { rope: { ...rope, base } };
+}
+
+/** The scaling of window layers that are not stretched for longer contexts. */
+export function unscaled(reader: HyperParameterReader, scaling: RopeScaling): RopeScaling {
+  return { ...scaling, factor: 1, magnitude: attentionFactor(reader) };
 }

@@ -2,7 +2,15 @@
 // order of their requests, so that a running step ends before its blocks are copied or overwritten.
 
 import { BackendError } from "../errors.js";
+import { groupBlocks } from "./cache-size.js";
 import type { KvCacheOptions } from "./contract.js";
+
+/** The number of blocks of a cache group; throws BACKEND_STEP if the cache has no such group. */
+export function blocksOf(options: KvCacheOptions, group: number): number {
+  const counts = groupBlocks(options);
+  if (Number.isInteger(group) && group >= 0 && group < counts.length) return counts[group];
+  return refuse("group", `a cache group below ${counts.length}`, String(group));
+}
 
 /** A copy of the pairs after checking them; throws BACKEND_STEP. */
 export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
@@ -22,16 +30,29 @@ export function checkedPairs(pairs: Int32Array, blocks: number): Int32Array {
   return own;
 }
 
-/** Throws BACKEND_STEP unless the first `blocks` blocks of `source` have their places in a cache with these options. */
-export function checkGrowth(source: KvCacheOptions, options: KvCacheOptions, blocks: number): void {
-  const most = Math.min(source.blocks, options.blocks);
-  if (!(Number.isInteger(blocks) && blocks >= 0 && blocks <= most))
-    refuse("blocks", `a number of blocks up to ${most}`, String(blocks));
-  const { blocks: _, ...shape } = options;
+/**
+ * How many blocks of each group are copied from `source` to a cache with these options. Throws BACKEND_STEP unless they
+ * have their places there.
+ */
+export function checkedGrowth(
+  source: KvCacheOptions,
+  options: KvCacheOptions,
+  blocks: number | readonly number[],
+): readonly number[] {
+  const { blocks: _, blocksByGroup: _byGroup, ...shape } = options;
   for (const [field, expected] of Object.entries(shape)) {
     const found: unknown = source[field as keyof KvCacheOptions];
     if (found !== expected) refuse(`source.${field}`, String(expected), String(found));
   }
+  const [own, theirs] = [groupBlocks(options), groupBlocks(source)];
+  const counts = typeof blocks === "number" ? own.map(() => blocks) : blocks;
+  if (counts.length !== own.length) refuse("blocks", `${own.length} numbers`, String(counts.length));
+  for (const [group, count] of counts.entries()) {
+    const most = Math.min(theirs[group], own[group]);
+    if (!(Number.isInteger(count) && count >= 0 && count <= most))
+      refuse("blocks", `a number of blocks up to ${most}`, String(count));
+  }
+  return counts;
 }
 
 function refuse(field: string, expected: string, found: string): never {

@@ -32,7 +32,10 @@ export type KvCacheType = "f32" | "f16" | "q8_0";
 
 /** Shape, size and type of a KV cache. */
 export interface KvCacheOptions extends KvShape {
+  /** Number of blocks of every cache group. */
   readonly blocks: number;
+  /** The number of each group if they differ; `blocks` is then the largest. */
+  readonly blocksByGroup?: readonly number[];
   readonly blockTokens: number;
   readonly type: KvCacheType;
 }
@@ -43,17 +46,17 @@ export interface KvCache extends Disposable {
   readonly sizeBytes: number;
   readonly disposed: boolean;
   /**
-   * Copies whole blocks, keys and values of all layers: from, to, from, to … Steps launched earlier finish first, and
-   * steps launched later see the copies. A block is a target at most once and never also a source; the array may be
-   * changed once this returns.
+   * Copies whole blocks of one cache group, the first by default, keys and values of all its layers: from, to, from, to …
+   * Steps launched earlier finish first, and steps launched later see the copies. A block is a target at most once and
+   * never also a source; the array may be changed once this returns.
    */
-  copyBlocks(pairs: Int32Array): void;
+  copyBlocks(pairs: Int32Array, group?: number): void;
   /**
-   * Copies the first `blocks` blocks of `source`, a cache of the same backend that differs from this one in its number
-   * of blocks alone, to the same places. No step may be using either cache; steps that are launched later find it done,
-   * and `source` may be disposed at once.
+   * Copies the first `blocks` blocks of every cache group (or as many as the list has for each) of `source`, a cache of
+   * the same backend that differs from this one in its number of blocks alone, to the same places. No step may be using
+   * either cache; steps that are launched later find it done, and `source` may be disposed at once.
    */
-  copyFrom(source: KvCache, blocks: number): void;
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void;
 }
 
 /** What one output row of a step should contain. */
@@ -87,8 +90,10 @@ export interface StepInput {
   /** Start of each sequence in `tokens`, with one more entry for the end. */
   readonly sequenceOffsets: Int32Array;
   /**
-   * The cache blocks of each sequence's positions, in order. Sequences may share blocks that this step only reads; a
-   * block that it writes occurs once, in one table.
+   * The cache blocks of each sequence's positions, in order: one table for each sequence of the first cache group, then
+   * those of the next group. As many tables as sequences serve all groups. Sequences may share blocks that this step
+   * only reads; a block that it writes occurs once, in one table. Entries before the first position that a query of this
+   * step sees are never read, but have to be blocks of the cache.
    */
   readonly blockTables: readonly Int32Array[];
   /** In ascending order of their rows. */

@@ -4,14 +4,18 @@
 import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
 import type { ChatTemplates } from "./template/chat-templates.js";
-import { answerMarks, callConvention, opensReasoning, reasoningMarks } from "./output/convention.js";
+import type { AnswerForm, ToolCallForm } from "./output/call-form.js";
+import { answerMarks, callConvention, opensReasoning, reasoningMarks, replyMarks } from "./output/convention.js";
+import { type CallConvention, conventionOf } from "./output/conventions.js";
 import { defaultTemplate } from "./template/default-templates.js";
-import type { ChatConversation, ChatParser } from "./message.js";
+import type { ChatConversation, ChatParser, ChatTool } from "./message.js";
 import { ChatOutputParser, type ReasoningMarks } from "./output/output-parser.js";
 import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
-import { messageVariables, toolVariables } from "./template/template-variables.js";
-import { toolChoiceForms, type ToolCallForm } from "./output/tool-constraint.js";
+import { messageVariables } from "./template/template-variables.js";
+import { thinkingVariables } from "./template/thinking-variables.js";
+import { toolsVariables } from "./template/tool-variables.js";
+import { toolChoiceForms } from "./output/tool-constraint.js";
 
 /** The part of a tokenizer that rendering a chat needs. */
 export interface ChatTokenizer {
@@ -36,16 +40,21 @@ export interface RenderedChat {
   readonly printedTokens: ReadonlySet<number>;
   /** The forms that a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly Omit<ToolCallForm, "name">[];
+  /** What stands around an answer that is no call, if decoding is constrained and a call is allowed. */
+  readonly answerForm: AnswerForm;
   /** Whether the generated text may contain reasoning or tool calls, which are no part of the visible text. */
   readonly hidesText: boolean;
   /** A parser for one choice; `stops` are the stop strings that are matched against its visible text. */
   createParser(stops?: readonly string[]): ChatParser;
 }
 
+const NO_ANSWER_FORM: AnswerForm = { prefix: "", suffix: "" };
+
 /** Variables that the chat sets, and template options may not. */
 const RESERVED_VARIABLES = [
   "messages",
   "tools",
+  "xml_tools",
   "add_generation_prompt",
   "bos_token",
   "eos_token",
@@ -54,6 +63,15 @@ const RESERVED_VARIABLES = [
   "range",
   "namespace",
 ];
+
+/** What a prompt is rendered for. */
+interface PromptDemands {
+  readonly template: string;
+  readonly capabilities: TemplateCapabilities;
+  readonly convention: CallConvention;
+  readonly tools: readonly ChatTool[];
+  readonly thinking: boolean | undefined;
+}
 
 interface Dialect {
   readonly template: string;
@@ -84,49 +102,65 @@ export class ChatFormat {
     const tools = conversation.toolChoice.kind === "none" ? [] : conversation.tools;
     const { template, stop, trimsStart } = tools.length > 0 ? this.#toolUse : this.#plain;
     const capabilities = await this.#capabilitiesOf(template);
-    const convention = capabilities.tools ? callConvention(template) : "bare-json";
-    const forms = toolChoiceForms(convention, tools, conversation.toolChoice, conversation.constrained);
+    const told = callConvention(template, this.#hasToken);
+    // A template that shows calls, but no tools, leaves it to the system message to describe them.
+    const knows = capabilities.tools !== undefined || capabilities.calls !== undefined;
+    const convention = knows || conventionOf(told).marksReply === true ? told : "bare-json";
+    const callsBefore = conversation.messages.reduce((count, { toolCalls = [] }) => count + toolCalls.length, 0);
+    const forms = toolChoiceForms(convention, tools, {
+      choice: conversation.toolChoice,
+      constrained: conversation.constrained,
+      callsBefore,
+    });
     const constrained = conversation.constrained || forms.length > 0;
     const thinking = constrained ? false : conversation.thinking;
-    const context = { capabilities, convention, developers: template.includes("developer") };
-    const rendered = new PromptText(
-      await this.#runner.render(
-        template,
-        {
-          ...checkedOptions(conversation.templateOptions),
-          ...(thinking === undefined ? {} : { enable_thinking: thinking, thinking }),
-          ...this.#tokens,
-          messages: messageVariables(conversation.messages, tools, context),
-          ...(tools.length > 0 ? { tools: tools.map(toolVariables) } : {}),
-          add_generation_prompt: true,
-        },
-        signal,
-      ),
-    );
-    const reasoning = reasoningMarks(template, this.#hasToken);
+    const rendered = await this.#prompt(conversation, { template, capabilities, convention, tools, thinking }, signal);
+    const reasoning = reasoningMarks(template, this.#hasToken, convention);
     const open = opensReasoning(rendered, reasoning);
+    const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
+    const around = answerMarks(template, convention);
+    const common = { convention, trimsStart, forms, constrained };
     // Constrained text keeps every space, and contains a call only in one of the forms.
     const parsing = constrained
       ? {
-          convention,
+          ...common,
           tools: forms.length > 0 ? tools : [],
           reasoning: undefined,
           reasoningOpen: false,
           trimsStart: false,
-          forms,
         }
-      : { convention, tools, reasoning, reasoningOpen: open, trimsStart, forms };
-    const prompt = this.#withBos(open && constrained ? closed(rendered, reasoning) : rendered);
+      : { ...common, tools, reasoning, reasoningOpen: open };
+    const settled = open && constrained ? closed(rendered, reasoning) : rendered;
+    // With a choice between calls and an answer, the grammar writes what is around the answer.
+    const prompt = this.#withBos(constrained && forms.length === 0 ? settled.withTrusted(answer.prefix) : settled);
     return {
       prompt: prompt.text,
       segments: prompt.segments(),
       addSpecial: false,
-      stop,
-      printedTokens: this.#controlTokens(answerMarks(convention, reasoning)),
+      stop: tools.length > 0 && !constrained ? [...stop, ...stops] : stop,
+      printedTokens: this.#controlTokens([...replyMarks(convention, reasoning), ...around]),
       callForms: forms,
-      hidesText: reasoning !== undefined || tools.length > 0,
-      createParser: (stops = []) => new ChatOutputParser({ ...parsing, stops }),
+      answerForm: answer,
+      hidesText: reasoning !== undefined || tools.length > 0 || marksReply || around.length > 0,
+      createParser: (requested = []) =>
+        new ChatOutputParser({ ...parsing, stops: requested, answer, answerMarks: around }),
     };
+  }
+
+  async #prompt(
+    { messages, templateOptions }: ChatConversation,
+    { template, capabilities, convention, tools, thinking }: PromptDemands,
+    signal: AbortSignal | undefined,
+  ): Promise<PromptText> {
+    const context = { capabilities, convention, developers: template.includes("developer") };
+    const variables = {
+      ...thinkingVariables(template, convention, thinking, checkedOptions(templateOptions)),
+      ...this.#tokens,
+      messages: messageVariables(messages, tools, context),
+      ...toolsVariables(template, tools, capabilities.tools),
+      add_generation_prompt: true,
+    };
+    return new PromptText(await this.#runner.render(template, variables, signal));
   }
 
   /** Detected once for each template, even if the first request for it was aborted; a failure is retried. */
@@ -160,9 +194,9 @@ export class ChatFormat {
   }
 }
 
-/** Closes the reasoning block: constrained text cannot begin with reasoning. */
+/** Closes the reasoning block that the template opened: constrained text cannot begin with reasoning. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
-  return prompt.withEnd(`\n\n${marks?.close}\n\n`);
+  return prompt.withEnd(marks?.closing ?? `\n\n${marks?.close}\n\n`);
 }
 
 function checkedOptions(options: TemplateVariables): TemplateVariables {

@@ -58,6 +58,11 @@ export class PromptText {
     return new PromptText({ text: this.text.slice(0, length) + end, untrusted });
   }
 
+  /** The prompt with trusted text behind it. */
+  withTrusted(end: string): PromptText {
+    return new PromptText({ text: this.text + end, untrusted: this.#untrusted });
+  }
+
   segments(): readonly PromptSegment[] {
     const segments: PromptSegment[] = [];
     const add = (from: number, to: number, parseSpecial: boolean): void => {

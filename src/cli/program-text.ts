@@ -1,9 +1,10 @@
 // A whole Program as text, for `plan --dump`: every weight, value, slot, rope table and operation with its id.
 
 import { inputsOf, outputOf, weightsOf } from "../graph/operation.js";
-import type { KvLayerShape, KvShape, Program } from "../graph/program.js";
+import { kvGroups } from "../graph/cache-groups.js";
+import type { KvLayerShape, KvReach, KvShape, Program } from "../graph/program.js";
 import { formatShape } from "../tensor/descriptor.js";
-import { formatTable, printable } from "./format.js";
+import { countOf, formatTable, printable } from "./format.js";
 import { describeAttributes } from "./operation-names.js";
 
 /** A program as text. */
@@ -41,7 +42,24 @@ export function describeProgram(program: Program): string {
   ].join("\n");
 }
 
-function kvLines({ layers, byLayer, ...shape }: KvShape): string[] {
+/** How far back queries see, in words. */
+export function reachText({ window, chunk }: KvReach): string {
+  const limits = [
+    ...(window === undefined ? [] : [`a window of ${countOf(window, "token")}`]),
+    ...(chunk === undefined ? [] : [`chunks of ${countOf(chunk, "token")}`]),
+  ];
+  return limits.length === 0 ? "all tokens" : limits.join(" and ");
+}
+
+function kvLines(kv: KvShape): string[] {
+  if (kv.groups === undefined) return shapeLines(kv);
+  const groups = kvGroups(kv).map(
+    ({ layers, ...reach }, group) => `  cache group ${group}: layers ${layers.join(", ")}: ${reachText(reach)}`,
+  );
+  return [...shapeLines(kv), ...groups];
+}
+
+function shapeLines({ layers, byLayer, ...shape }: KvShape): string[] {
   const shapeText = ({ kvHeads, keyWidth, valueWidth }: KvLayerShape): string =>
     `${kvHeads} heads, keys of ${keyWidth}, values of ${valueWidth}`;
   if (byLayer === undefined) return [`KV cache: ${layers} layers, ${shapeText(shape)}`];

@@ -70,13 +70,13 @@ export function promptConversation(prompt: ResolvedPrompt): ChatConversation {
 /** The grammar that the generated text must follow: a required call, a call or formatted text, or the format alone. */
 export function grammarOf(
   { responseFormat, toolChoice }: ResolvedPrompt,
-  { callForms }: RenderedChat,
+  { callForms, answerForm }: Pick<RenderedChat, "callForms" | "answerForm">,
 ): GrammarSpec | undefined {
   if (callForms.length === 0) return responseFormat;
   const schema = requiresCall(toolChoice) ? undefined : schemaOf(responseFormat);
   return {
     kind: "forms",
-    forms: schema === undefined ? callForms : [...callForms, { prefix: "", schema, suffix: "" }],
+    forms: schema === undefined ? callForms : [...callForms, { ...answerForm, schema }],
   };
 }
 

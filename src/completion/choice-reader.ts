@@ -88,7 +88,10 @@ export class ChoiceReader {
   /** Reports what was held back; nothing if the choice has ended already. */
   *#finish(summary: ChoiceSummary): Events {
     if (this.#ending !== undefined) return;
-    yield* this.#report(this.#options.parser.end());
+    const rest = this.#options.parser.end();
+    const last = rest.at(-1);
+    if (last !== undefined) this.#classifyTokens(last);
+    yield* this.#report(rest);
     if (this.#ending !== undefined) return;
     yield* this.#text(this.#stops.flush());
     yield* this.#end(this.#endingOf(summary));

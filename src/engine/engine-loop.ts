@@ -6,8 +6,9 @@
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
 import { BlockCopies } from "../kv-cache/block-copies.js";
-import type { BlockPool } from "../kv-cache/block-pool.js";
+import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { KvStore } from "./kv-store.js";
+import { couldHold, largestSequence } from "../scheduler/block-demand.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
@@ -29,7 +30,8 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   readonly #store: KvStore;
   readonly #scheduler: Scheduler;
   readonly #runner: StepRunner;
-  readonly #copies: BlockCopies;
+  /** Of each cache group. */
+  readonly #copies: readonly BlockCopies[];
   readonly #packer: StepPacker;
   readonly #readers = new Map<ScheduledSequence, StepReader>();
   readonly #undelivered = new Set<StepReader>();
@@ -48,8 +50,10 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     this.#store = store;
     this.#runner = runner;
     this.#retryAfterMs = retryAfterMs;
-    this.#copies = new BlockCopies((pairs) => store.kvCache.copyBlocks(pairs));
-    this.#scheduler = new Scheduler(store.pool, limits, (from, to) => this.#copies.add(from, to));
+    this.#copies = store.pools.groups.map(
+      (_, group) => new BlockCopies((pairs) => store.kvCache.copyBlocks(pairs, group)),
+    );
+    this.#scheduler = new Scheduler(store.pools, limits, (from, to, group) => this.#copies[group].add(from, to));
     this.#packer = new StepPacker(limits);
   }
 
@@ -58,8 +62,8 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     return this.#failure?.error;
   }
 
-  get pool(): BlockPool {
-    return this.#store.pool;
+  get pools(): BlockPools {
+    return this.#store.pools;
   }
 
   /** Whether requests are running or queued. */
@@ -69,15 +73,14 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   statistics() {
     const { running, queued, preemptions } = this.#scheduler;
-    const { blocks, freeBlocks, cachedBlocks } = this.pool;
     const times = { steps: this.#steps, stepsMs: this.#stepsMs, betweenStepsMs: this.#betweenStepsMs };
-    return { running, queued, preemptions, blocks, freeBlocks, cachedBlocks, ...times };
+    return { running, queued, preemptions, ...this.pools.counts(), ...times };
   }
 
   submit(options: SequenceOptions, reader: StepReader): ScheduledSequence {
     if (this.#failure !== undefined) throw this.#failure.error;
     const sequence = this.#scheduler.submit(options);
-    if (sequence === "too-large") throw tooLarge(options.capacityTokens, this.pool.maxBlocks * this.pool.blockTokens);
+    if (sequence === "too-large") throw tooLarge(options.capacityTokens, largestSequence(this.pools));
     if (sequence === "queue-full") throw queueFull(this.#scheduler.queued, this.#retryAfterMs());
     this.#readers.set(sequence, reader);
     this.#running ??= this.#run().catch((error: unknown) => {
@@ -156,16 +159,15 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
       this.#scheduler.preemptAll();
       this.#store.replace(demand);
     } catch (error) {
-      const capacityTokens = this.pool.blocks * this.pool.blockTokens;
-      for (const [sequence, reader] of this.#readers)
-        if (sequence.capacityTokens > capacityTokens) failAlone(reader, error);
+      for (const [{ capacityTokens }, reader] of this.#readers)
+        if (!couldHold(this.pools, this.pools.blocks, capacityTokens)) failAlone(reader, error);
     }
   }
 
   /** A step that cannot be launched counts as failed. */
   async #launch(slices: readonly StepSlice[]): Promise<Outcome> {
     try {
-      this.#copies.flush();
+      for (const copies of this.#copies) copies.flush();
       const nowMs = performance.now();
       for (const { sequence } of slices) this.#readerOf(sequence).launched(nowMs);
       const step = this.#packer.pack(slices, (sequence) => this.#readerOf(sequence).wanted());

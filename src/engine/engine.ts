@@ -4,9 +4,11 @@
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import { setTimeout as pause } from "node:timers/promises";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
+import { kvGroups } from "../graph/cache-groups.js";
 import { Lifetime } from "../lifetime.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 import { withRecommended } from "../sampler/recommended-sampling.js";
+import { largestSequence } from "../scheduler/block-demand.js";
 import { schedulerLimits } from "../scheduler/limits.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { CompletionJob, type TokenCounts } from "./completion-job.js";
@@ -15,7 +17,7 @@ import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
 import { EmbeddingSink } from "./embedding.js";
 import { FailedCompletion } from "./failed-completion.js";
 import { KvStore } from "./kv-store.js";
-import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
+import { cacheLimitTokens, fittingBlocks, fixedCacheTokens } from "./kv-store-size.js";
 import type { ModelSampling } from "./model-sampling.js";
 import { NO_VOCABULARY } from "./no-vocabulary.js";
 import { refuseTooLarge } from "./plan-fit.js";
@@ -90,11 +92,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
       { sequences: resolved.maxSequences, queued: resolved.maxQueued },
     );
     this.#store = openStore(parts, limits.sequences, resolved);
-    const { pool } = this.#store;
     // A cache that is smaller than the model's context and cannot grow is the context here.
     this.contextTokens = parts.growsKvCache
       ? config.contextTokens
-      : Math.min(config.contextTokens, pool.maxBlocks * pool.blockTokens);
+      : Math.min(config.contextTokens, largestSequence(this.#store.pools));
     const { contextTokens, vocabularySize } = this;
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
@@ -203,7 +204,8 @@ export class Engine implements ModelEngine, AsyncDisposable {
     while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
       await pause(IDLE_LOOK_MS, undefined, { ref: false });
     if (signal.aborted) return;
-    if (this.#store.canGrow) this.#store.replace({ blocks: this.#store.pool.maxBlocks, largest: 0 });
+    const { maxBlocks } = this.#store.pools;
+    if (this.#store.canGrow) this.#store.replace({ blocks: maxBlocks, largest: maxBlocks.map(() => 0) });
     this.#warmUp = new WarmUp({
       plan: this.#parts.plan,
       store: this.#store,
@@ -216,8 +218,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
 
   /** The error has the figures of the memory, not those of a cache size that the caller never chose. */
   #refuseTooLarge(tokens: number): void {
-    const { pool } = this.#store;
-    if (this.#parts.growsKvCache && tokens > pool.maxBlocks * pool.blockTokens)
+    if (this.#parts.growsKvCache && tokens > largestSequence(this.#store.pools))
       refuseTooLarge(this.#parts.plan, tokens);
   }
 
@@ -243,16 +244,20 @@ function openStore(
   sequences: number,
   { kvCacheTokens, sharesPrefixes }: ResolvedServingOptions,
 ): KvStore {
-  const { blockTokens } = plan.config;
+  const { blockTokens, contextTokens } = plan.config;
   const limit = growsKvCache ? cacheLimitTokens(plan, sequences) : fixedCacheTokens(plan, sequences, kvCacheTokens);
-  const maxBlocks = limit / blockTokens;
+  const maxBlocks = growsKvCache ? plan.kvCacheBlocks(limit, sequences) : fittingBlocks(plan, limit, sequences);
   return new KvStore({
-    blocks: growsKvCache ? 0 : maxBlocks,
-    maxBlocks,
-    leastGrownBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, plan.config.contextTokens) / blockTokens),
+    groups: kvGroups(plan.program.kv).map(({ window, chunk }, group) => ({
+      ...(window === undefined ? {} : { window }),
+      ...(chunk === undefined ? {} : { chunk }),
+      blocks: growsKvCache ? 0 : maxBlocks[group],
+      maxBlocks: maxBlocks[group],
+      leastGrownBlocks: Math.ceil(Math.min(LEAST_GROWN_TOKENS, contextTokens) / blockTokens),
+    })),
     blockTokens,
     sharesPrefixes,
-    create: (blocks) => plan.createKvCache(blocks * blockTokens),
+    create: (blocks) => plan.createGroupedKvCache(blocks),
   });
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KvCacheOptions } from "../backends/contract.js";
 import type { FittedPlan } from "./plan-fit.js";
-import { cacheLimitTokens, fixedCacheTokens } from "./kv-store-size.js";
+import { cacheLimitTokens, fittingBlocks, fixedCacheTokens } from "./kv-store-size.js";
 
 /** 10 bytes a token, 100 bytes of scratch, 1,000 of weights, a tenth of them there. */
 function plan(availableBytes: number, contextTokens = 100): FittedPlan {
@@ -23,6 +23,7 @@ function plan(availableBytes: number, contextTokens = 100): FittedPlan {
     }),
     loadingStats: () => ({ cachedBytes: 100 }),
     kvCacheBytes: (tokens: number) => tokens * 10,
+    kvCacheBlocks: (tokens: number) => [Math.ceil(tokens / 32)],
   } as unknown as FittedPlan;
 }
 
@@ -60,5 +61,26 @@ describe("cacheLimitTokens", () => {
     expect(cacheLimitTokens(plan(1000 + 1300 + 100), 8)).toBe(128);
     expect(cacheLimitTokens(plan(1000 + 1000), 8)).toBe(96);
     expect(() => cacheLimitTokens(plan(1000 + 200), 8)).toThrow(expect.objectContaining({ code: "BACKEND_MEMORY" }));
+  });
+});
+
+describe("fittingBlocks", () => {
+  /** Full attention of 10 bytes a token, and windows of 4 blocks of 32 tokens for each sequence. */
+  function windowed(spareBytes: number): FittedPlan {
+    return {
+      ...plan(1000 + spareBytes),
+      kvCacheBytes: (tokens: number, sequences: number) => tokens * 10 + sequences * 4 * 320,
+      kvCacheBlocks: (tokens: number, sequences: number) => [tokens / 32, sequences * 4],
+    };
+  }
+
+  it("has windows of all sequences where there is memory, and else of as many as fit", () => {
+    expect(fittingBlocks(windowed(1e6), 128, 8)).toEqual([4, 32]);
+    expect(fittingBlocks(windowed(1280 + 5 * 1280), 128, 8)).toEqual([4, 20]);
+    expect(fittingBlocks(windowed(1280), 128, 8)).toEqual([4, 4]);
+  });
+
+  it("leaves the more tokens, the fewer windows take", () => {
+    expect(fixedCacheTokens(windowed(40_000), 8, undefined)).toBe(Math.floor((20_000 - 8 * 1280) / 320) * 32);
   });
 });

@@ -1,5 +1,5 @@
 // Sizes of the shared KV cache: what the sequences could fill together, within a share of the memory that weights and
-// scratch space leave.
+// scratch space leave. Sizes are positions of full attention; a sliding window has the blocks of its sequences.
 
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { type FittedPlan, refuseTooLarge, spareBytes } from "./plan-fit.js";
@@ -15,7 +15,18 @@ export function fixedCacheTokens(plan: FittedPlan, sequences: number, wanted: nu
   const least = wholeBlocks(plan, wanted ?? plan.config.contextTokens);
   refuseTooLarge(plan, least);
   if (wanted !== undefined) return least;
-  return Math.max(least, Math.min(usefulTokens(plan, sequences), affordableTokens(plan, MEMORY_SHARE)));
+  return Math.max(least, Math.min(usefulTokens(plan, sequences), affordableTokens(plan, MEMORY_SHARE, sequences)));
+}
+
+/**
+ * Blocks of each cache group for `tokens` tokens of up to `sequences` sequences. Windows of fewer sequences, if those of
+ * all do not fit: the others wait.
+ */
+export function fittingBlocks(plan: FittedPlan, tokens: number, sequences: number): readonly number[] {
+  const spare = plan.config.ignoreMemoryCheck ? Number.POSITIVE_INFINITY : spareBytes(plan);
+  let fitting = sequences;
+  while (fitting > 1 && plan.kvCacheBytes(tokens, fitting) > spare) fitting--;
+  return plan.kvCacheBlocks(tokens, fitting);
 }
 
 /**
@@ -26,8 +37,8 @@ export function cacheLimitTokens(plan: FittedPlan, sequences: number): number {
   const { contextTokens, blockTokens, ignoreMemoryCheck } = plan.config;
   const context = wholeBlocks(plan, contextTokens);
   refuseTooLarge(plan, blockTokens);
-  const one = ignoreMemoryCheck ? context : Math.min(context, affordableTokens(plan, 1));
-  return Math.max(one, Math.min(usefulTokens(plan, sequences), affordableTokens(plan, MEMORY_SHARE)));
+  const one = ignoreMemoryCheck ? context : Math.min(context, affordableTokens(plan, 1, 1));
+  return Math.max(one, Math.min(usefulTokens(plan, sequences), affordableTokens(plan, MEMORY_SHARE, sequences)));
 }
 
 /** What the sequences can fill together. */
@@ -39,9 +50,17 @@ function usefulTokens(plan: FittedPlan, sequences: number): number {
   );
 }
 
-function affordableTokens(plan: FittedPlan, share: number): number {
+/** The most tokens whose cache takes no more than this share of the spare memory. */
+function affordableTokens(plan: FittedPlan, share: number, sequences: number): number {
   const { blockTokens } = plan.config;
-  return Math.floor((spareBytes(plan) * share) / plan.kvCacheBytes(blockTokens)) * blockTokens;
+  const bytes = spareBytes(plan) * share;
+  let [fitting, tooMany] = [0, Math.floor(MAX_CONTEXT_TOKENS / blockTokens) + 1];
+  while (tooMany - fitting > 1) {
+    const blocks = Math.floor((fitting + tooMany) / 2);
+    if (plan.kvCacheBytes(blocks * blockTokens, sequences) <= bytes) fitting = blocks;
+    else tooMany = blocks;
+  }
+  return fitting * blockTokens;
 }
 
 function wholeBlocks({ config: { blockTokens } }: FittedPlan, tokens: number): number {

@@ -1,41 +1,49 @@
-// The KV cache that all sequences of an engine share, and the pool of its blocks. A store starts small and grows with
-// what requests may need, up to its limit: an engine with one request at a time holds one request's memory. Growing
-// copies the contents into a larger cache; where both do not fit into memory together, an empty one takes the place of
-// the old, and preempted sequences are recomputed.
+// The KV cache that all sequences of an engine share, and the pools of its blocks, one for each cache group. A store
+// starts small and grows with what requests may need, up to its limit: an engine with one request at a time holds one
+// request's memory. Growing copies the contents into a larger cache; where both do not fit into memory together, an empty
+// one takes the place of the old, and preempted sequences are recomputed.
 
 import type { KvCache } from "../backends/contract.js";
-import { BlockPool } from "../kv-cache/block-pool.js";
-import type { CacheDemand } from "../scheduler/scheduler.js";
+import type { KvReach } from "../graph/program.js";
+import { BlockPools } from "../kv-cache/block-pools.js";
+import type { CacheDemand } from "../scheduler/block-demand.js";
 
 /** Minimum growth factor, so that slightly longer requests rarely replace the cache. */
 const GROWTH = 1.5;
 
-interface KvStoreOptions {
-  /** Initial number of blocks; 0 allocates nothing until a sequence needs some. */
+/** The blocks of one cache group. */
+interface KvStoreGroup extends KvReach {
+  /** Initial number of blocks; 0 in all groups allocates nothing until a sequence needs some. */
   readonly blocks: number;
   /** Maximum number of blocks. */
   readonly maxBlocks: number;
   /** Minimum number of blocks of a cache that replaces a smaller one; 0 by default. */
   readonly leastGrownBlocks?: number;
+}
+
+interface KvStoreOptions {
+  readonly groups: readonly KvStoreGroup[];
   readonly blockTokens: number;
   readonly sharesPrefixes: boolean;
-  readonly create: (blocks: number) => KvCache;
+  /** Creates a cache with these numbers of blocks of each group. */
+  readonly create: (blocks: readonly number[]) => KvCache;
 }
 
 /** The shared KV cache of an engine; grows between steps. */
 export class KvStore implements Disposable {
-  readonly pool: BlockPool;
+  readonly pools: BlockPools;
   readonly #options: KvStoreOptions;
   #kvCache: KvCache | undefined;
-  /** Number of blocks that could be allocated when more could not. */
-  #limit = Number.POSITIVE_INFINITY;
+  /** Numbers of blocks that could be allocated when more could not. */
+  #limits: readonly number[];
 
   /** Throws what `create` throws. */
   constructor(options: KvStoreOptions) {
-    const { blocks, maxBlocks, blockTokens, sharesPrefixes, create } = options;
+    const { groups, blockTokens, sharesPrefixes, create } = options;
     this.#options = options;
-    this.pool = new BlockPool(blocks, blockTokens, { sharesPrefixes, maxBlocks });
-    if (blocks > 0) this.#kvCache = create(blocks);
+    this.pools = new BlockPools(groups, blockTokens, { sharesPrefixes });
+    this.#limits = groups.map(() => Number.POSITIVE_INFINITY);
+    if (this.pools.blocks.some((blocks) => blocks > 0)) this.#kvCache = create(this.pools.blocks);
   }
 
   get kvCache(): KvCache {
@@ -44,15 +52,15 @@ export class KvStore implements Disposable {
   }
 
   get canGrow(): boolean {
-    return this.pool.blocks < this.pool.maxBlocks;
+    return this.pools.groups.some(({ blocks, maxBlocks }) => blocks < maxBlocks);
   }
 
   /**
    * Whether growing would help; memory that was refused once is requested again only for a sequence that could not run
    * otherwise.
    */
-  isShortOf({ blocks, largest }: CacheDemand): boolean {
-    return Math.max(largest, Math.min(blocks, this.#limit)) > this.pool.blocks;
+  isShortOf(demand: CacheDemand): boolean {
+    return this.#options.groups.some((_, group) => this.#isShort(demand, group));
   }
 
   /**
@@ -60,20 +68,23 @@ export class KvStore implements Disposable {
    * nothing to keep, or if the old cache and the new one do not fit into memory together, so that only `replace` can
    * help.
    */
-  extend({ blocks }: CacheDemand): boolean {
+  extend(demand: CacheDemand): boolean {
     const before = this.#kvCache;
     if (before === undefined) return false;
-    const { made } = this.#allocate([this.#grown(blocks)]);
+    const grown = this.pools.blocks.map((blocks, group) =>
+      this.#isShort(demand, group) ? this.#grown(demand, group) : blocks,
+    );
+    const { made } = this.#allocate([grown]);
     if (made === undefined) return false;
     try {
-      made.cache.copyFrom(before, this.pool.usedEnd);
+      made.cache.copyFrom(before, this.pools.usedEnds);
     } catch (error) {
       made.cache[Symbol.dispose]();
       throw error;
     }
     this.#kvCache = made.cache;
     before[Symbol.dispose]();
-    this.pool.extend(made.blocks);
+    this.pools.extend(made.blocks);
     return true;
   }
 
@@ -81,32 +92,40 @@ export class KvStore implements Disposable {
    * Replaces the cache by one that meets the demand, or at least the largest sequence's, or else by one of the old
    * size; the contents are lost. No block may be held. Throws why the demand's largest sequence cannot be held.
    */
-  replace({ blocks, largest }: CacheDemand): void {
-    const before = this.pool.blocks;
+  replace(demand: CacheDemand): void {
+    const before = this.pools.blocks;
+    const isFirst = before.every((blocks) => blocks === 0);
     // The first request gets what it needs; later ones suggest that more will follow.
-    const generous = before === 0 ? blocks : this.#grown(blocks);
-    this.pool.reset(0);
+    const generous = isFirst ? demand.blocks : before.map((_, group) => this.#grown(demand, group));
+    const none = before.map(() => 0);
+    this.pools.reset(none);
     this.#kvCache?.[Symbol.dispose]();
-    const { made, failure } = this.#allocate([generous, largest, before].filter((size) => size > 0));
+    const sizes = [generous, demand.largest, before];
+    const { made, failure } = this.#allocate(sizes.filter((size) => size.some((blocks) => blocks > 0)));
     this.#kvCache = made?.cache;
-    this.pool.reset(made?.blocks ?? 0);
-    if (failure !== undefined) this.#limit = this.pool.blocks;
-    if (this.pool.blocks < largest) throw failure;
+    this.pools.reset(made?.blocks ?? none);
+    if (failure !== undefined) this.#limits = this.pools.blocks;
+    if (this.pools.blocks.some((blocks, group) => blocks < demand.largest[group])) throw failure;
   }
 
   [Symbol.dispose](): void {
     this.#kvCache?.[Symbol.dispose]();
   }
 
-  #grown(blocks: number): number {
-    const { maxBlocks, leastGrownBlocks = 0 } = this.#options;
-    return Math.min(maxBlocks, Math.max(blocks, leastGrownBlocks, Math.ceil(this.pool.blocks * GROWTH)));
+  #isShort({ blocks, largest }: CacheDemand, group: number): boolean {
+    return Math.max(largest[group], Math.min(blocks[group], this.#limits[group])) > this.pools.groups[group].blocks;
+  }
+
+  #grown({ blocks }: CacheDemand, group: number): number {
+    const { maxBlocks, leastGrownBlocks = 0 } = this.#options.groups[group];
+    const more = Math.ceil(this.pools.groups[group].blocks * GROWTH);
+    return Math.min(maxBlocks, Math.max(blocks[group], leastGrownBlocks, more));
   }
 
   /** A cache of the first of these sizes that memory allows, and why a larger one was refused. */
-  #allocate(sizes: readonly number[]): { readonly made?: SizedCache; readonly failure?: unknown } {
+  #allocate(sizes: readonly (readonly number[])[]): { readonly made?: SizedCache; readonly failure?: unknown } {
     let failure: unknown;
-    for (const blocks of new Set(sizes)) {
+    for (const blocks of new Map(sizes.map((size) => [size.join(), size])).values()) {
       try {
         return { made: { cache: this.#options.create(blocks), blocks }, failure };
       } catch (error) {
@@ -119,5 +138,5 @@ export class KvStore implements Disposable {
 
 interface SizedCache {
   readonly cache: KvCache;
-  readonly blocks: number;
+  readonly blocks: readonly number[];
 }

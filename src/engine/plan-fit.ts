@@ -1,5 +1,6 @@
 // Whether a plan fits into the memory of its backend with a KV cache of a given size.
 
+import { blockCounts } from "../backends/cache-size.js";
 import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
 import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
@@ -7,7 +8,7 @@ import type { ExecutionPlan } from "../plan/execution-plan.js";
 /** The parts of a plan that determine its memory. */
 export type FittedPlan = Pick<
   ExecutionPlan,
-  "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBytes"
+  "config" | "backend" | "program" | "memory" | "loadingStats" | "kvCacheBlocks" | "kvCacheBytes"
 >;
 
 /** Throws BACKEND_MEMORY unless the weights that are not loaded yet and the cache fit into the free memory. */
@@ -34,7 +35,7 @@ function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {
   const { residentWeightBytes, weightElements, scratchBytes } = plan.memory();
   const cacheOf = (positions: number, type: KvCacheType): KvCacheOptions => ({
     ...program.kv,
-    blocks: Math.ceil(positions / blockTokens),
+    ...blockCounts(plan.kvCacheBlocks(positions)),
     blockTokens,
     type,
   });

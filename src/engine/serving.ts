@@ -122,6 +122,7 @@ export interface WholeCompletion extends Completion {
 export interface EngineStatistics {
   readonly running: number;
   readonly queued: number;
+  /** Blocks of the KV cache, of all cache groups together. */
   readonly blocks: number;
   readonly freeBlocks: number;
   /** Blocks that no request uses and that are kept for prompts with the same prefix. */

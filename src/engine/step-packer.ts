@@ -19,7 +19,6 @@ export class StepPacker {
   }
 
   pack(slices: readonly StepSlice[], wantOf: (sequence: ScheduledSequence) => RowWant): StepInput {
-    const blockTables: Int32Array[] = [];
     const outputs: OutputRequest[] = [];
     let filled = 0;
     for (const [index, { sequence, start, count, outputs: rows }] of slices.entries()) {
@@ -27,7 +26,6 @@ export class StepPacker {
       this.#tokens.set(sequence.tokens.subarray(start, start + count), filled);
       for (let token = 0; token < count; token++) this.#positions[filled + token] = start + token;
       filled += count;
-      blockTables.push(sequence.table.blocks);
       for (let row = filled - rows; row < filled; row++) outputs.push({ row, ...wantOf(sequence) });
     }
     this.#offsets[slices.length] = filled;
@@ -35,8 +33,17 @@ export class StepPacker {
       tokens: this.#tokens.subarray(0, filled),
       positions: this.#positions.subarray(0, filled),
       sequenceOffsets: this.#offsets.subarray(0, slices.length + 1),
-      blockTables,
+      blockTables: tablesOf(slices),
       outputs,
     };
   }
+}
+
+/** The tables of all sequences, one cache group after the other. */
+function tablesOf(slices: readonly StepSlice[]): Int32Array[] {
+  const tables: Int32Array[] = [];
+  const groups = slices[0]?.sequence.tables.groups.length ?? 0;
+  for (let group = 0; group < groups; group++)
+    for (const { sequence } of slices) tables.push(sequence.tables.groups[group].blocks);
+  return tables;
 }

@@ -2,7 +2,7 @@
 // table, and reads only one further block that it took, so that no sequence is affected.
 
 import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
-import type { BlockPool } from "../kv-cache/block-pool.js";
+import type { BlockPools } from "../kv-cache/block-pools.js";
 
 /** As many candidates as default sampling requests. */
 const CANDIDATES = 40;
@@ -10,8 +10,8 @@ const TOKEN_STRIDE = 97;
 
 interface WarmUpInput {
   readonly step: StepInput;
-  /** Blocks to release after the step. */
-  readonly blocks: readonly number[];
+  /** Blocks of each cache group to release after the step. */
+  readonly blocks: readonly (readonly number[])[];
 }
 
 /**
@@ -20,22 +20,23 @@ interface WarmUpInput {
  */
 export function warmUpInput(
   { decoding, prompt, longest }: StepShape,
-  pool: BlockPool,
+  { groups, blockTokens }: BlockPools,
   vocabularySize: number,
 ): WarmUpInput | undefined {
-  const { blockTokens, freeBlocks } = pool;
   const promptBlocks = Math.ceil(prompt / blockTokens);
   const wanted = 1 + decoding + promptBlocks;
-  const blocks = wanted <= freeBlocks ? pool.allocate(wanted) : undefined;
-  if (blocks === undefined) return undefined;
-  const [read, ...written] = blocks;
+  if (groups.some(({ freeBlocks }) => wanted > freeBlocks)) return undefined;
+  const blocks = groups.map((pool) => pool.allocate(wanted) ?? []);
   const decodingPositions = Array.from({ length: decoding }, (_, sequence) =>
     sequence === 0 ? longest - 1 : sequence % blockTokens,
   );
-  const tables = decodingPositions.map((position, sequence) => {
-    const table = new Int32Array(Math.floor(position / blockTokens) + 1).fill(read);
-    table[table.length - 1] = written[sequence];
-    return table;
+  const tables = blocks.flatMap(([read, ...written]) => {
+    const decodingTables = decodingPositions.map((position, sequence) => {
+      const table = new Int32Array(Math.floor(position / blockTokens) + 1).fill(read);
+      table[table.length - 1] = written[sequence];
+      return table;
+    });
+    return prompt > 0 ? [...decodingTables, Int32Array.from(written.slice(decoding))] : decodingTables;
   });
   const positions = Int32Array.from([...decodingPositions, ...Array.from({ length: prompt }, (_, index) => index)]);
   const rows = prompt > 0 ? [...decodingPositions.keys(), positions.length - 1] : [...decodingPositions.keys()];
@@ -49,7 +50,7 @@ export function warmUpInput(
           ? [...decodingPositions.keys(), decoding, positions.length]
           : [...decodingPositions.keys(), decoding],
       ),
-      blockTables: prompt > 0 ? [...tables, Int32Array.from(written.slice(decoding))] : tables,
+      blockTables: tables,
       outputs: rows.map((row): OutputRequest => ({
         row,
         want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) },

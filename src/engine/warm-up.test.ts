@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import type { KvCache, OutputRow, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
-import { BlockPool } from "../kv-cache/block-pool.js";
+import { BlockPools } from "../kv-cache/block-pools.js";
 import { StepCheck } from "../plan/step-check.js";
 import { WarmUp, type WarmUpPlan, type WarmUpProgress } from "./warm-up.js";
 import { warmUpInput } from "./warm-up-input.js";
@@ -52,11 +52,11 @@ class CountingPlan implements WarmUpPlan {
 
 function warmUpOf(
   plan: CountingPlan,
-  { pool = new BlockPool(64, 16), isBusy = (): boolean => false } = {},
-): { readonly warmUp: WarmUp; readonly pool: BlockPool } {
+  { pools = new BlockPools([{ blocks: 64 }], 16), isBusy = (): boolean => false } = {},
+): { readonly warmUp: WarmUp; readonly pools: BlockPools } {
   return {
-    pool,
-    warmUp: new WarmUp({ plan, store: { kvCache: CACHE, pool }, vocabularySize: VOCABULARY, sequences: 8, isBusy }),
+    pools,
+    warmUp: new WarmUp({ plan, store: { kvCache: CACHE, pools }, vocabularySize: VOCABULARY, sequences: 8, isBusy }),
   };
 }
 
@@ -67,7 +67,7 @@ test("prepares everything at once, runs in order, and leaves no block behind", a
     step(2, 0),
     step(0, 40, { runs: false }),
   ]);
-  const { warmUp, pool } = warmUpOf(plan);
+  const { warmUp, pools } = warmUpOf(plan);
   const reports: WarmUpProgress[] = [];
   await warmUp.run(NEVER, { onProgress: (progress) => reports.push(progress) });
   expect(plan.prepared).toHaveLength(4);
@@ -83,7 +83,7 @@ test("prepares everything at once, runs in order, and leaves no block behind", a
   expect(warmUp.progress.milliseconds).toBeGreaterThan(0);
   await warmUp.ended;
   expect(plan.ran).toEqual([20, 2, 3]);
-  expect(pool.freeBlocks).toBe(64);
+  expect(pools.groups[0].freeBlocks).toBe(64);
 });
 
 test("is done when what was deferred is prepared, too", async () => {
@@ -131,22 +131,22 @@ test("requests that the engine does not know of yet count, too", async () => {
 test("goes on after what fails, and gives blocks back", async () => {
   const plan = new CountingPlan([step(0, 20), step(0, 40, { runs: false }), step(2, 0)]);
   plan.fails = true;
-  const { warmUp, pool } = warmUpOf(plan);
+  const { warmUp, pools } = warmUpOf(plan);
   const onProgress = (): never => {
     throw new Error("nobody listens");
   };
   await warmUp.run(NEVER, { onProgress });
   expect(plan.ran).toEqual([20, 2]);
-  expect(pool.freeBlocks).toBe(64);
+  expect(pools.groups[0].freeBlocks).toBe(64);
 });
 
 test("leaves out what there are too few free blocks for, and evicts none", async () => {
-  const pool = new BlockPool(4, 16);
-  const held = pool.allocate(1);
+  const pools = new BlockPools([{ blocks: 4 }], 16);
+  const held = pools.groups[0].allocate(1);
   const plan = new CountingPlan([step(0, 40), step(2, 0), step(3, 0)]);
-  await warmUpOf(plan, { pool }).warmUp.run(NEVER);
+  await warmUpOf(plan, { pools }).warmUp.run(NEVER);
   expect(plan.ran).toEqual([2]);
-  expect([held, pool.freeBlocks]).toEqual([[0], 3]);
+  expect([held, pools.groups[0].freeBlocks]).toEqual([[0], 3]);
 });
 
 test("ends when it is told to, before the next step", async () => {
@@ -184,10 +184,10 @@ test.each([
   step(7, 33, { longest: 1 }),
   step(4, 1, { longest: 64 }),
 ])("makes steps that a plan takes: %j", (shape) => {
-  const pool = new BlockPool(64, 16);
+  const pools = new BlockPools([{ blocks: 64 }], 16);
   const kv = { layers: 1, kvHeads: 1, keyWidth: 8, valueWidth: 8 };
   const check = new StepCheck({ maxTokens: 512, maxOutputs: 64, contextTokens: 256, vocabularySize: VOCABULARY, kv });
-  const input = warmUpInput(shape, pool, VOCABULARY);
+  const input = warmUpInput(shape, pools, VOCABULARY);
   if (input === undefined) return expect.unreachable();
   check.check(input.step, CACHE);
   expect(input.step.tokens).toHaveLength(shape.decoding + shape.prompt);

@@ -20,7 +20,7 @@ export interface WarmUpPlan {
 interface WarmUpContext {
   readonly plan: WarmUpPlan;
   /** Not replaced while the warm-up runs. */
-  readonly store: Pick<KvStore, "kvCache" | "pool">;
+  readonly store: Pick<KvStore, "kvCache" | "pools">;
   readonly vocabularySize: number;
   /** Maximum number of sequences in a batch. */
   readonly sequences: number;
@@ -136,16 +136,16 @@ export class WarmUp {
 
   async #run(step: WarmUpStep, signal: AbortSignal): Promise<void> {
     const { store, plan, vocabularySize } = this.#context;
-    const { pool, kvCache } = store;
+    const { pools, kvCache } = store;
     // A failure is reported by the request that needs the result.
     if (!step.runs) return await plan.rehearse(step).catch(() => {});
-    const input = warmUpInput(step, pool, vocabularySize);
+    const input = warmUpInput(step, pools, vocabularySize);
     if (input === undefined) return;
     try {
       await plan.step(input.step, kvCache, { signal });
     } catch {
     } finally {
-      pool.release(input.blocks);
+      for (const [group, pool] of pools.groups.entries()) pool.release(input.blocks[group]);
     }
   }
 

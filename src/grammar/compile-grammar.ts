@@ -7,11 +7,13 @@ import { CompiledGrammar } from "./automaton/compiled-grammar.js";
 import type { Network } from "./automaton/network.js";
 import { buildNetwork } from "./automaton/network-builder.js";
 import { ebnfGrammar } from "./notation/gbnf.js";
-import type { FormText, GrammarSpec, SchemaForm } from "./grammar-spec.js";
-import { choice, EMPTY, type Expression, sequence, set, text } from "./expression.js";
+import { literalCharacters, formText } from "./form-text.js";
+import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
+import { choice, EMPTY, type Expression, sequence, set } from "./expression.js";
 import { JsonRules } from "./schema/json-rules.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 import { GrammarRules } from "./rules.js";
+import { formValue } from "./schema/form-value.js";
 import { schemaExpression } from "./schema/schema-grammar.js";
 import { regexWithLooks } from "./schema/string-language.js";
 
@@ -75,22 +77,9 @@ function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {
   return forms;
 }
 
-function formExpression(json: JsonRules, { prefix, schema, suffix }: SchemaForm, place: string): Expression {
+function formExpression(json: JsonRules, { prefix, schema, suffix, notation }: SchemaForm, place: string): Expression {
   const [before, behind] = [formText(prefix, place), formText(suffix, place)];
-  if (charactersOf(before) + charactersOf(behind) > GRAMMAR_LIMITS.literalCharacters)
+  if (literalCharacters(before) + literalCharacters(behind) > GRAMMAR_LIMITS.literalCharacters)
     throw grammarLimit(place, "literalCharacters", "text around a schema, in characters,");
-  return sequence(...before, schemaExpression(json, schema, `${place}.schema`), ...behind);
-}
-
-function formText(given: FormText, place: string): readonly Expression[] {
-  if (typeof given === "string") return [text(given)];
-  return (Array.isArray(given) ? (given as readonly unknown[]) : [undefined]).map((part): Expression => {
-    if (typeof part === "string") return text(part);
-    if (typeof part === "number") return { kind: "control", token: part };
-    throw grammarInvalid(place, "expected a prefix and a suffix of text, found something else");
-  });
-}
-
-function charactersOf(parts: readonly Expression[]): number {
-  return parts.reduce((sum, part) => sum + (part.kind === "text" ? part.text.length : 1), 0);
+  return sequence(...before, formValue(json, schema, notation, `${place}.schema`), ...behind);
 }

@@ -1,7 +1,7 @@
 // Control tokens in the forms of tool calls. They have no text, so a grammar over bytes represents them by a byte that
 // UTF-8 never contains, followed by the token's number.
 
-import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
+import type { FormText, GrammarSpec, SchemaForm, ValueNotation } from "./grammar-spec.js";
 import { GRAMMAR_LIMITS } from "./limits.js";
 import type { VocabularyTokenizer } from "./automaton/packed-vocabulary.js";
 
@@ -18,12 +18,31 @@ export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarS
   if (spec.kind !== "forms" || !Array.isArray(spec.forms) || !spec.forms.every(isForm)) return spec;
   return {
     kind: "forms",
-    forms: spec.forms.map(({ prefix, schema, suffix }) => ({
+    forms: spec.forms.map(({ prefix, schema, suffix, notation }) => ({
       prefix: splitText(tokenizer, prefix as string),
       schema,
       suffix: withoutEnd(tokenizer, splitText(tokenizer, suffix as string)),
+      ...(notation === undefined ? {} : { notation: splitNotation(tokenizer, notation) }),
     })),
   };
+}
+
+function splitNotation(tokenizer: VocabularyTokenizer, notation: ValueNotation): ValueNotation {
+  const split = (text: FormText): FormText => (typeof text === "string" ? splitText(tokenizer, text) : text);
+  switch (notation.kind) {
+    case "fields": {
+      const { open, text, json, close } = notation;
+      return { kind: "fields", open: split(open), text: split(text), json: split(json), close: split(close) };
+    }
+    case "map":
+      return { kind: "map", quote: split(notation.quote) };
+    case "python":
+      return notation;
+    default:
+      // An unknown notation is refused when the grammar is compiled.
+      notation satisfies never;
+      return notation;
+  }
 }
 
 function isForm(form: unknown): form is SchemaForm {

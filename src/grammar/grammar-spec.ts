@@ -3,11 +3,30 @@
 /** Literal text, in which numbers are control tokens. */
 export type FormText = string | readonly (string | number)[];
 
+/** How a form writes the value of its schema, if not as JSON. */
+export type ValueNotation =
+  | {
+      /** One field for each property of an object: `open`, the key, `text` or `json`, the value, `close`. */
+      readonly kind: "fields";
+      readonly open: FormText;
+      /** Between the key and a string, which is written as it is, without quotes and escapes. */
+      readonly text: FormText;
+      /** Between the key and a value that is JSON. */
+      readonly json: FormText;
+      readonly close: FormText;
+    }
+  /** Python's keyword arguments: `key=value, …`. */
+  | { readonly kind: "python" }
+  /** A map with bare keys; strings are written as they are, between quotes. */
+  | { readonly kind: "map"; readonly quote: FormText };
+
 /** Literal text, a value of a schema, literal text: a required tool call in the model's convention. */
 export interface SchemaForm {
   readonly prefix: FormText;
   readonly schema: unknown;
   readonly suffix: FormText;
+  /** JSON by default. */
+  readonly notation?: ValueNotation;
 }
 
 /** The grammar that a text must follow. */

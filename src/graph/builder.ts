@@ -2,6 +2,7 @@
 // Every weight is declared with the shape it must have, so the list of required tensors is the graph itself.
 
 import type { Shape } from "../tensor/descriptor.js";
+import { withCacheGroups } from "./cache-groups.js";
 import { accessOf, planMemory } from "./memory-plan.js";
 import {
   type Activation,
@@ -124,7 +125,7 @@ export class GraphBuilder {
   }
 
   embed(table: string, width: number, vocabularySize: number, { scale, onHost }: EmbedAttributes = {}): ValueId {
-    const weight = this.#weight(table, [width, vocabularySize], "matrix");
+    const weight = this.#weight(table, [width, vocabularySize], "matrix", onHost);
     return this.emit("embedding", {
       kind: "embed",
       table: weight,
@@ -277,14 +278,19 @@ export class GraphBuilder {
       segments: this.#segments,
       memory: planMemory(this.#values, this.#operations.map(accessOf), kept),
       ...result,
+      kv: withCacheGroups(result.kv, this.#operations, this.contextTokens),
     });
   }
 
-  #weight(name: string, shape: Shape, role: WeightSpec["role"]): WeightId {
+  #weight(name: string, shape: Shape, role: WeightSpec["role"], onHost = false): WeightId {
     const fileName = this.#options.fileName(name);
     const known = this.#weightIds.get(fileName);
-    if (known !== undefined) return known;
-    const id = this.#weights.push({ name: fileName, shape, role }) - 1;
+    if (known !== undefined) {
+      const { onHost: stays = false, ...spec } = this.#weights[known];
+      if (stays && !onHost) this.#weights[known] = spec;
+      return known;
+    }
+    const id = this.#weights.push({ name: fileName, shape, role, ...(onHost ? { onHost } : {}) }) - 1;
     this.#weightIds.set(fileName, id);
     return id;
   }

@@ -5,9 +5,9 @@ import type { ValueId, WeightId } from "./operation.js";
 
 /**
  * How the router turns logits into probabilities. `softmax-selected` chooses by the logits themselves and takes the softmax
- * over the chosen experts alone.
+ * over the chosen experts alone; `sigmoid-selected` does so with the sigmoid, which matters to the choice of groups.
  */
-export type ExpertGating = "softmax" | "sigmoid" | "softmax-selected" | "sqrt-softplus";
+export type ExpertGating = "softmax" | "sigmoid" | "softmax-selected" | "sqrt-softplus" | "sigmoid-selected";
 
 /**
  * The router of a mixture of experts: chooses the `used` most probable experts of each row. A row of the result holds the

@@ -134,6 +134,101 @@ describe("fuse", () => {
     const subject = graph.finish({ kv: KV, vocabularySize: 64, hidden, logits: undefined });
     expect(formsOf(subject)).toEqual(["embed", "rms-norm", "matmuls", "select-rows"]);
   });
+
+  describe("for backends that norm heads as they store them", () => {
+    const rotation = { headWidth: 8, rotaryWidth: 8, style: "halves" } as const;
+
+    function groupsOf(write: (graph: GraphBuilder, input: ValueId) => ValueId): readonly string[] {
+      return fuse(program(write), { headNorms: true }).groups.map((group) =>
+        group.form === "single" ? group.operation.kind : `${group.form} of ${group.parts.length}`,
+      );
+    }
+
+    /** Queries and keys that are columns of the input, prepared by `prepare`, and attention over them. */
+    function attention(
+      prepare: (
+        graph: GraphBuilder,
+        query: ValueId,
+        key: ValueId,
+        value: ValueId,
+      ) => readonly [ValueId, ValueId, ValueId],
+    ): readonly string[] {
+      return groupsOf((graph, input) => {
+        const [query, key] = [graph.columns(input, "q", 0, 16), graph.columns(input, "k", 16, 16)];
+        const [readyQuery, readyKey, value] = prepare(graph, query, key, graph.columns(input, "v", 8, 16));
+        return graph.attention(readyQuery, readyKey, value, { layer: 0, heads: 2, ...KV, scale: 1 });
+      });
+    }
+
+    const rope = (graph: GraphBuilder): { readonly rope: number } => ({
+      rope: graph.ropeTable({ ratio: 0.5, stretches: [1, 1, 1, 1], magnitude: 1 }),
+    });
+
+    it("joins norms, rotations and the KV write", () => {
+      const before = attention((graph, query, key, value) => {
+        const table = rope(graph);
+        const normedValue = graph.unweightedRmsNorm(value, 1e-5, 8);
+        const [q, k] = [graph.rmsNorm(query, "q_norm", 1e-5, 8), graph.rmsNorm(key, "k_norm", 1e-5, 8)];
+        return [
+          graph.rope(q, { heads: 2, ...rotation, ...table }),
+          graph.rope(k, { heads: 2, ...rotation, ...table }),
+          normedValue,
+        ];
+      });
+      expect(before).toEqual(["embed", "head-store of 6", "attention", "select-rows"]);
+      const after = attention((graph, query, key, value) => {
+        const table = rope(graph);
+        const q = graph.rmsNorm(graph.rope(query, { heads: 2, ...rotation, ...table }), "q_norm", 1e-5, 8);
+        const k = graph.rmsNorm(graph.rope(key, { heads: 2, ...rotation, ...table }), "k_norm", 1e-5, 8);
+        return [q, k, value];
+      });
+      expect(after).toEqual(["embed", "head-store of 5", "attention", "select-rows"]);
+      expect(attention((_, query, key, value) => [query, key, value])).toEqual([
+        "embed",
+        "head-store of 1",
+        "attention",
+        "select-rows",
+      ]);
+    });
+
+    it("leaves norms of whole rows, and queries and keys that are prepared differently", () => {
+      const rows = attention((graph, query, key, value) => {
+        const table = rope(graph);
+        const [q, k] = [graph.rmsNorm(query, "q_norm", 1e-5), graph.rmsNorm(key, "k_norm", 1e-5)];
+        return [
+          graph.rope(q, { heads: 2, ...rotation, ...table }),
+          graph.rope(k, { heads: 2, ...rotation, ...table }),
+          value,
+        ];
+      });
+      expect(rows).toEqual(["embed", "rms-norm", "rms-norm", "head-store of 3", "attention", "select-rows"]);
+      const keysOnly = attention((graph, query, key, value) => [query, graph.rmsNorm(key, "k_norm", 1e-5, 8), value]);
+      expect(keysOnly).toEqual(["embed", "rms-norm", "head-store of 1", "attention", "select-rows"]);
+      const twice = attention((graph, query, key, value) => {
+        const table = rope(graph);
+        const k = graph.rope(key, { heads: 2, ...rotation, ...table });
+        return [graph.add(graph.rope(query, { heads: 2, ...rotation, ...table }), k), k, value];
+      });
+      expect(twice).toEqual(["embed", "rope", "rope", "add", "head-store of 1", "attention", "select-rows"]);
+    });
+
+    it("joins what makes the keys and queries of latent attention", () => {
+      const groups = groupsOf((graph, input) => {
+        const table = rope(graph);
+        const one = { heads: 1, headWidth: 8, rotaryWidth: 8, style: "adjacent", ...table } as const;
+        const latent = graph.rmsNorm(graph.columns(input, "latent", 0, 16), "norm", 1e-5);
+        const join = { kind: "concat-heads", leftWidth: 16, rightWidth: 8, rightOffset: 0 } as const;
+        const position = graph.rope(graph.columns(input, "position", 16, 8), one);
+        const key = graph.emit("key", { ...join, left: latent, right: position, heads: 1, rightStride: 0 });
+        graph.kvWrite(0, key);
+        const rotated = graph.rope(graph.columns(input, "query", 8, 16), { ...one, heads: 2 });
+        const query = graph.emit("query", { ...join, left: input, right: rotated, heads: 2, rightStride: 8 });
+        const shape = { layer: 0, heads: 2, kvHeads: 1, keyWidth: 24, valueWidth: 16, valuesInKeys: true, scale: 1 };
+        return graph.attend(query, shape);
+      });
+      expect(groups).toEqual(["embed", "latent-store of 4", "rope-concat of 2", "attention", "select-rows"]);
+    });
+  });
 });
 
 /** A network of experts from its router on. */

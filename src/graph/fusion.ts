@@ -5,7 +5,8 @@
 
 import { type ExpertGroup, expertGroupOutput, matchExperts } from "./expert-fusion.js";
 import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
-import { type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
+import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -82,8 +83,11 @@ export type Group =
   | MatmulAddGroup
   | NormAddGroup
   | RopeStoreGroup
-  | HeadStoreGroup
+  | StoreGroup
   | SingleGroup;
+
+/** Groups that only backends with `headNorms` are given. */
+type StoreGroup = HeadStoreGroup | LatentStoreGroup | RopeConcatGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -95,7 +99,10 @@ export interface FusedProgram {
 }
 
 export interface FusionOptions {
-  /** Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`. */
+  /**
+   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, and
+   * the groups of latent attention.
+   */
   readonly headNorms?: boolean;
 }
 
@@ -173,6 +180,10 @@ function groupAccess(group: AnyGroup): MemoryAccess {
       return { inputs, outputs: [group.query.out] };
     case "head-store":
       return { inputs, outputs: group.query === undefined ? [] : [group.query.out] };
+    case "latent-store":
+      return { inputs, outputs: [] };
+    case "rope-concat":
+      return { inputs, outputs: [group.concat.out] };
     case "gated-experts":
     case "experts-sum":
       return { inputs, outputs: [expertGroupOutput(group)] };
@@ -187,7 +198,7 @@ function groupRun(
   uses: ValueUses,
   headNorms: boolean,
 ): readonly Group[] {
-  const facts = {
+  const context = {
     layers: kvLayers(program.kv),
     isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => uses.isOnlyReadBy(id, readers),
     rootOf: uses.rootOf,
@@ -195,11 +206,20 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const group = nextGroup(rest, program, uses, headNorms ? matchHeadStore(rest, facts) : matchRopeStore(rest, uses));
+    const stored = headNorms ? matchStore(rest, context) : matchRopeStore(rest, uses);
+    const group = nextGroup(rest, program, uses, stored);
     groups.push(group);
     index += group.parts.length;
   }
   return groups;
+}
+
+function matchStore(operations: readonly Operation[], context: HeadStoreContext): StoreGroup | undefined {
+  return (
+    matchLatentStore(operations, context.isOnlyReadBy) ??
+    matchRopeConcat(operations, context.isOnlyReadBy) ??
+    matchHeadStore(operations, context)
+  );
 }
 
 /** The group that operations begin with: `stored`, if they begin with a write to the KV cache. */

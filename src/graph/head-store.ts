@@ -31,18 +31,19 @@ const MOST_PREPARATIONS = 5;
 
 type PreparingOperation = RmsNormOperation | RopeOperation;
 
-interface HeadStoreFacts {
+/** What a match needs to know of a program. */
+export interface HeadStoreContext {
   readonly layers: readonly KvLayerShape[];
   /** Whether a value has no readers but these operations. */
-  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean;
+  readonly isOnlyReadBy: (id: ValueId, readers: readonly Operation[]) => boolean;
   /** The value that holds the memory of this one: itself, or the base of a view. */
-  rootOf(id: ValueId): ValueId;
+  readonly rootOf: (id: ValueId) => ValueId;
 }
 
 /** The group that the first of these operations begins, if it begins one. */
 export function matchHeadStore(
   operations: readonly Operation[],
-  { layers, isOnlyReadBy, rootOf }: HeadStoreFacts,
+  { layers, isOnlyReadBy, rootOf }: HeadStoreContext,
 ): HeadStoreGroup | undefined {
   const preparing: PreparingOperation[] = [];
   for (const operation of operations.slice(0, MOST_PREPARATIONS)) {

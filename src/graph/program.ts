@@ -25,6 +25,8 @@ export interface WeightSpec {
   readonly shape: Shape;
   /** A vector (norm, bias, factors) is read element by element, so its type must be a plain float. */
   readonly role: "matrix" | "vector";
+  /** Whether it is a table that only `embed` operations with `onHost` read. */
+  readonly onHost?: boolean;
 }
 
 /** Angle of pair i at a position = position × ratioⁱ (÷ the file's factor i) × stretches[i]: see `rope-angles.ts`. */
@@ -51,11 +53,27 @@ export interface KvLayerShape {
   readonly valueWidth: number;
 }
 
+/** How far back a query sees; without a limit it sees every position of its sequence. */
+export interface KvReach {
+  /** A query sees the last `window` positions, its own included. */
+  readonly window?: number;
+  /** A query sees the positions from the last multiple of `chunk` on. */
+  readonly chunk?: number;
+}
+
+/** Layers of a KV cache that share blocks and a block table, because queries see them equally far back. */
+export interface KvGroup extends KvReach {
+  /** In ascending order. */
+  readonly layers: readonly number[];
+}
+
 /** What a KV cache stores: `layers` layers of one shape, unless `byLayer` says that they differ. */
 export interface KvShape extends KvLayerShape {
   readonly layers: number;
   /** The shape of each layer if they differ; the numbers above are then the largest of each. Absent: all are alike. */
   readonly byLayer?: readonly KvLayerShape[];
+  /** The cache groups (`kvGroups`). Absent: all layers are one group, and queries see all positions. */
+  readonly groups?: readonly KvGroup[];
 }
 
 /** The shape of these layers; an empty list is that of a program without a cache. */

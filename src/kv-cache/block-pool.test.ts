@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { BlockPool } from "./block-pool.js";
+import { CachedBlocks } from "./cached-blocks.js";
 
 describe("BlockPool", () => {
   it("hands out each block once and takes it back", () => {
-    const pool = new BlockPool(4, 16);
+    const pool = new BlockPool(4);
     expect(pool.allocate(3)).toEqual([0, 1, 2]);
     expect(pool.allocate(2)).toBeUndefined();
     expect(pool.freeBlocks).toBe(1);
@@ -12,7 +13,7 @@ describe("BlockPool", () => {
   });
 
   it("frees a block with its last holder", () => {
-    const pool = new BlockPool(1, 16);
+    const pool = new BlockPool(1);
     pool.allocate(1);
     pool.retain(0);
     pool.release([0]);
@@ -22,22 +23,37 @@ describe("BlockPool", () => {
   });
 
   it("rejects a block without references", () => {
-    const pool = new BlockPool(2, 16);
+    const pool = new BlockPool(2);
     expect(() => pool.release([0])).toThrow("block 0 is not referenced");
     expect(() => pool.retain(0)).toThrow("block 0 is neither referenced nor cached");
   });
 
   it("keeps what the index knows, and lets the one go that was left first", () => {
-    const pool = new BlockPool(3, 2, { sharesPrefixes: true });
+    const forgotten: string[] = [];
+    const cached = new CachedBlocks<string>((place) => forgotten.push(place));
+    const pool = new BlockPool(3, { cached });
     const [first, second] = pool.allocate(2) as number[];
-    const tokens = Int32Array.of(1, 2, 3, 4);
-    pool.prefixes?.add(undefined, tokens, 0, first);
-    pool.prefixes?.add(undefined, tokens, 2, second);
+    cached.add(first, "first");
+    cached.add(second, "second");
     pool.release([second]);
     pool.release([first]);
     expect(pool).toMatchObject({ freeBlocks: 1, cachedBlocks: 2, availableBlocks: 3 });
     expect(pool.allocate(2)).toEqual([2, second]);
-    expect(pool.prefixes?.find(undefined, tokens, 0)?.block).toBe(first);
-    expect(pool.prefixes?.find(undefined, tokens, 2)).toBeUndefined();
+    expect(forgotten).toEqual(["second"]);
+    expect([pool.isCached(first), pool.isCached(second)]).toEqual([true, false]);
+  });
+
+  it("frees a block whose contents are wrong with its last reference", () => {
+    const cached = new CachedBlocks<string>(() => {});
+    const pool = new BlockPool(2, { cached });
+    const [held, left] = pool.allocate(2) as number[];
+    cached.add(held, "held");
+    cached.add(left, "left");
+    pool.release([left]);
+    pool.uncache(left);
+    pool.uncache(held);
+    expect(pool).toMatchObject({ freeBlocks: 1, cachedBlocks: 0 });
+    pool.release([held]);
+    expect(pool.freeBlocks).toBe(2);
   });
 });

@@ -1,41 +1,35 @@
-// Reference counts of the blocks of a KV cache: bookkeeping only, no storage. A block is free, referenced by one or
+// Reference counts of the blocks of one cache group: bookkeeping only, no storage. A block is free, referenced by one or
 // more block tables, or cached: unreferenced, but kept because the prefix index knows its contents, until it is
 // evicted. Invariant: free + cached + referenced = all.
 
-import { type BlockHash, PrefixIndex } from "./prefix-index.js";
+import type { CachedBlocks } from "./cached-blocks.js";
+
+/** The cached blocks of the pool's group, wherever the prefix index has them. */
+type GroupCache = Pick<CachedBlocks<never>, "waiting" | "has" | "release" | "retain" | "evict" | "remove">;
 
 /** Options of a block pool. */
 interface BlockPoolOptions {
-  /** Keeps full blocks so that sequences with the same prefix share them. */
-  readonly sharesPrefixes?: boolean;
-  /** The hash function, which tests replace to make hashes collide. */
-  readonly hash?: BlockHash;
+  /** Blocks that are kept so that sequences with the same prefix share them; undefined if prefixes are not shared. */
+  readonly cached?: GroupCache | undefined;
   /** Blocks the pool may be reset to; by default it stays at its first size. */
   readonly maxBlocks?: number;
 }
 
-/** Allocates the blocks of one KV cache and counts their references. */
+/** Allocates the blocks of one cache group and counts their references. */
 export class BlockPool {
-  readonly blockTokens: number;
-  /** Undefined if prefixes are not shared. */
-  readonly prefixes: PrefixIndex | undefined;
   /** Blocks the pool may be reset to: no sequence can ever hold more. */
   readonly maxBlocks: number;
+  readonly #cached: GroupCache | undefined;
   #blocks: number;
   /** Free blocks, the next one to hand out last. */
   #free: number[];
   #references: Int32Array;
   #releases = 0;
 
-  constructor(
-    blocks: number,
-    blockTokens: number,
-    { sharesPrefixes = false, hash, maxBlocks = blocks }: BlockPoolOptions = {},
-  ) {
+  constructor(blocks: number, { cached, maxBlocks = blocks }: BlockPoolOptions = {}) {
     this.#blocks = blocks;
     this.maxBlocks = maxBlocks;
-    this.blockTokens = blockTokens;
-    this.prefixes = sharesPrefixes ? new PrefixIndex(blockTokens, hash) : undefined;
+    this.#cached = cached;
     this.#free = freeBlocks(blocks);
     this.#references = new Int32Array(blocks);
   }
@@ -69,7 +63,7 @@ export class BlockPool {
   /** Begins again with this many blocks, all free: the cache behind the pool was replaced, and its contents are lost. */
   reset(blocks: number): void {
     if (this.availableBlocks !== this.#blocks) throw new RangeError("a pool with held blocks cannot be reset");
-    while (this.prefixes?.evict() !== undefined);
+    while (this.#cached?.evict() !== undefined);
     this.#blocks = blocks;
     this.#free = freeBlocks(blocks);
     this.#references = new Int32Array(blocks);
@@ -81,7 +75,7 @@ export class BlockPool {
   }
 
   get cachedBlocks(): number {
-    return this.prefixes?.cachedBlocks ?? 0;
+    return this.#cached?.waiting ?? 0;
   }
 
   /** How many blocks `allocate` can hand out: free ones, and cached ones after eviction. */
@@ -102,7 +96,7 @@ export class BlockPool {
     if (count > this.availableBlocks) return undefined;
     const allocated: number[] = [];
     while (allocated.length < count) {
-      const block = this.#free.pop() ?? this.prefixes?.evict();
+      const block = this.#free.pop() ?? this.#cached?.evict();
       if (block === undefined)
         throw new RangeError(`${this.availableBlocks} blocks were available and cannot be allocated`);
       this.#references[block] = 1;
@@ -114,9 +108,8 @@ export class BlockPool {
   /** Adds a reference to a block that is referenced or cached. */
   retain(block: number): void {
     if (this.#references[block] === 0) {
-      if (this.prefixes?.hasBlock(block) !== true)
-        throw new RangeError(`block ${block} is neither referenced nor cached`);
-      this.prefixes.retain(block);
+      if (this.#cached?.has(block) !== true) throw new RangeError(`block ${block} is neither referenced nor cached`);
+      this.#cached.retain(block);
     }
     this.#references[block]++;
   }
@@ -133,16 +126,30 @@ export class BlockPool {
     return this.#references[block];
   }
 
+  /** Whether the prefix index knows the contents of the block. */
+  isCached(block: number): boolean {
+    return this.#cached?.has(block) === true;
+  }
+
+  /** Removes a block from the prefix index, because its contents are wrong; it is free if it has no reference. */
+  uncache(block: number): void {
+    if (!this.isCached(block)) return;
+    this.#cached?.remove(block);
+    if (this.#references[block] > 0) return;
+    this.#free.push(block);
+    this.#releases++;
+  }
+
   /** Whether the block has other references or is in the prefix index: then it must not be written. */
   isShared(block: number): boolean {
-    return this.#references[block] > 1 || this.prefixes?.hasBlock(block) === true;
+    return this.#references[block] > 1 || this.isCached(block);
   }
 
   #releaseOne(block: number): void {
     if (!(this.#references[block] > 0)) throw new RangeError(`block ${block} is not referenced`);
     if (--this.#references[block] > 0) return;
     this.#releases++;
-    if (this.prefixes?.release(block) !== true) this.#free.push(block);
+    if (this.#cached?.release(block) !== true) this.#free.push(block);
   }
 }
 

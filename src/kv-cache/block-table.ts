@@ -1,161 +1,129 @@
-// The blocks of one sequence, in order of position. The table grows with the sequence; disposal returns all blocks to
-// the pool. Full blocks are committed to the pool's prefix index, from which other sequences reuse them. Invariants: a
-// shared block is never written, it is copied first; a table that references a committed block references all blocks
-// before it.
+// The blocks of one sequence in one cache group, in order of position. The table grows with the sequence; blocks that no
+// query sees any more are released at its beginning. Invariants: a shared block is never written, it is copied first; an
+// entry whose block was released is 0, a block of every cache, and is not read.
 
 import type { BlockPool } from "./block-pool.js";
-import type { PrefixNode } from "./prefix-index.js";
 
 const FIRST_CAPACITY = 8;
 
-/** Copies a block before the copy is written to; `to` has no contents yet. */
-export type CopyBlock = (from: number, to: number) => void;
+/** Copies a block of a cache group before the copy is written to; `to` has no contents yet. */
+export type CopyBlock = (from: number, to: number, group: number) => void;
 
-/** The blocks that hold the keys and values of one sequence. */
-export class BlockTable implements Disposable {
+/** The blocks that hold the keys and values of one sequence in one cache group. */
+export class BlockTable {
   readonly #pool: BlockPool;
+  readonly #blockTokens: number;
   #storage = new Int32Array(FIRST_CAPACITY);
   /**
    * The part of the storage that is in use. Steps receive it as it is, so it changes between steps only, and shrinking
    * keeps its contents.
    */
   #blocks: Int32Array = this.#storage.subarray(0, 0);
-  /** The number of leading blocks that are in the prefix index, and the node of the last one. */
-  #committedBlocks = 0;
-  #committed: PrefixNode | undefined;
+  /** The number of leading blocks that were released. */
+  #released = 0;
 
-  constructor(pool: BlockPool) {
+  constructor(pool: BlockPool, blockTokens: number) {
     this.#pool = pool;
+    this.#blockTokens = blockTokens;
   }
 
   get blocks(): Int32Array {
     return this.#blocks;
   }
 
-  get capacityTokens(): number {
-    return this.#blocks.length * this.#pool.blockTokens;
+  /** Index of the first block that was not released. */
+  get firstHeld(): number {
+    return this.#released;
   }
 
-  get committedTokens(): number {
-    return this.#committedBlocks * this.#pool.blockTokens;
+  /** Number of blocks that the table references. */
+  get heldBlocks(): number {
+    return this.#blocks.length - this.#released;
   }
 
-  /** Allocates blocks for positions 0 to `tokens` − 1; returns false, and changes nothing, if the pool has too few. */
-  reserve(tokens: number): boolean {
-    const missing = this.#blocksFor(tokens) - this.#blocks.length;
-    if (missing <= 0) return true;
-    const taken = this.#pool.allocate(missing);
-    if (taken === undefined) return false;
-    this.#append(taken);
-    return true;
+  /** Blocks that are missing until the table holds `count`. */
+  missingFor(count: number): number {
+    return Math.max(0, count - this.heldBlocks);
   }
 
-  /**
-   * Makes positions `start` to `end` − 1 writable by copying shared blocks; returns false, and changes nothing, if the
-   * pool has too few blocks.
-   */
-  makeWritable(start: number, end: number, copyBlock: CopyBlock): boolean {
-    if (start < this.committedTokens)
-      throw new RangeError(`position ${start} is committed and must not be written again`);
-    const first = Math.floor(start / this.#pool.blockTokens);
-    const missing = Math.max(0, this.#blocksFor(end) - this.#blocks.length);
-    let shared = 0;
-    const last = Math.min(this.#blocks.length, this.#blocksFor(end));
-    for (let index = first; index < last; index++) if (this.#pool.isShared(this.#blocks[index])) shared++;
-    if (missing + shared === 0) return true;
-    const taken = this.#pool.allocate(missing + shared);
-    if (taken === undefined) return false;
+  /** Blocks that are missing until positions `start` to `end` − 1 can be written: new ones, and copies of shared ones. */
+  missingForWrites(start: number, end: number): number {
+    const last = Math.ceil(end / this.#blockTokens);
+    let missing = Math.max(0, last - this.#blocks.length);
+    for (let index = this.#firstWritten(start); index < Math.min(this.#blocks.length, last); index++)
+      if (this.#pool.isShared(this.#blocks[index])) missing++;
+    return missing;
+  }
+
+  /** Allocates `count` blocks at the end; the pool must have them. */
+  grow(count: number): void {
+    if (count > 0) this.#append(this.#allocate(count));
+  }
+
+  /** Makes positions `start` to `end` − 1 writable; the pool must have the blocks that are missing. */
+  makeWritable(start: number, end: number, copyBlock: (from: number, to: number) => void): void {
+    const missing = this.missingForWrites(start, end);
+    if (missing === 0) return;
+    const taken = this.#allocate(missing);
+    const last = Math.min(this.#blocks.length, Math.ceil(end / this.#blockTokens));
     let used = 0;
-    for (let index = first; index < last; index++) {
+    for (let index = this.#firstWritten(start); index < last; index++) {
       const from = this.#blocks[index];
       if (!this.#pool.isShared(from)) continue;
       copyBlock(from, taken[used]);
       this.#replace(index, taken[used++]);
     }
-    if (missing > 0) this.#append(taken.slice(used));
-    return true;
+    if (used < taken.length) this.#append(taken.slice(used));
   }
 
-  /**
-   * Reuses blocks that the prefix index has for these tokens, from the last committed block on, replacing or extending
-   * the table's own. The last token is always left to be computed, because its output is needed. Returns the number of
-   * tokens that need not be computed.
-   */
-  reusePrefix(tokens: Int32Array): number {
-    const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return 0;
-    const before = this.#committedBlocks;
-    const most = Math.floor((tokens.length - 1) / blockTokens);
-    while (this.#committedBlocks < most) {
-      const node = prefixes.find(this.#committed, tokens, this.committedTokens);
-      if (node === undefined) break;
-      this.#pool.retain(node.block);
-      if (this.#committedBlocks < this.#blocks.length) this.#replace(this.#committedBlocks, node.block);
-      else this.#append([node.block]);
-      this.#committed = node;
-      this.#committedBlocks++;
+  /** Puts another block with the same contents in the place of one, or at the end of the table. */
+  share(index: number, block: number): void {
+    if (index < this.#blocks.length && this.#blocks[index] === block) return;
+    this.#pool.retain(block);
+    if (index < this.#blocks.length) this.#replace(index, block);
+    else this.#append([block]);
+  }
+
+  /** Releases the blocks before `index`; the table has at least that length afterwards. */
+  releaseBefore(index: number): void {
+    const held = Math.min(index, this.#blocks.length);
+    if (held > this.#released) {
+      const given = this.#storage.slice(this.#released, held);
+      this.#storage.fill(0, this.#released, held);
+      this.#pool.release(given);
     }
-    return (this.#committedBlocks - before) * blockTokens;
-  }
-
-  /** Adds the full blocks among the first `written` positions, which hold these tokens, to the prefix index. */
-  commit(tokens: Int32Array, written: number): void {
-    const { prefixes, blockTokens } = this.#pool;
-    if (prefixes === undefined || !prefixes.hasNode(this.#committed)) return;
-    const full = Math.floor(written / blockTokens);
-    while (this.#committedBlocks < full) {
-      const index = this.#committedBlocks;
-      const known = prefixes.find(this.#committed, tokens, index * blockTokens);
-      if (known === undefined) {
-        // Another table committed this block below a parent that has been withdrawn since; a block has one node, which
-        // can no longer be found.
-        if (prefixes.hasBlock(this.#blocks[index])) return;
-        this.#committed = prefixes.add(this.#committed, tokens, index * blockTokens, this.#blocks[index]);
-      } else {
-        // Another sequence computed the same block meanwhile; one copy is enough, and its children must have a
-        // referenced parent.
-        this.#pool.retain(known.block);
-        this.#replace(index, known.block);
-        this.#committed = known;
-      }
-      this.#committedBlocks++;
-    }
-  }
-
-  /**
-   * Removes the contents of this table from the prefix index because they are wrong, whichever sequence committed them.
-   * Other tables keep the blocks that they share, but blocks committed below them can no longer be found either.
-   */
-  invalidate(): void {
-    for (let node = this.#committed; node !== undefined; node = node.parent) this.#pool.prefixes?.remove(node);
+    if (index > this.#blocks.length) this.#append(new Int32Array(index - this.#blocks.length));
+    this.#released = Math.max(this.#released, index);
   }
 
   /** A second table that shares all blocks of this one. */
   fork(): BlockTable {
-    const twin = new BlockTable(this.#pool);
-    for (const block of this.#blocks) this.#pool.retain(block);
+    const twin = new BlockTable(this.#pool, this.#blockTokens);
+    for (const block of this.#blocks.subarray(this.#released)) this.#pool.retain(block);
     twin.#append(this.#blocks);
-    twin.#committed = this.#committed;
-    twin.#committedBlocks = this.#committedBlocks;
+    twin.#released = this.#released;
     return twin;
   }
 
-  /** Returns the blocks of the positions from `tokens` on to the pool; these positions can be written again later. */
-  truncate(tokens: number): void {
-    this.#forgetCommitted(Math.floor(tokens / this.#pool.blockTokens));
-    const kept = this.#blocksFor(tokens);
-    if (kept >= this.#blocks.length) return;
-    const given = this.#blocks.subarray(kept);
-    this.#blocks = this.#storage.subarray(0, kept);
+  /** Keeps the first `blocks` blocks. */
+  truncate(blocks: number): void {
+    if (blocks >= this.#blocks.length) return;
+    const given = this.#blocks.subarray(Math.max(blocks, this.#released));
+    this.#blocks = this.#storage.subarray(0, blocks);
+    this.#released = Math.min(this.#released, blocks);
     this.#pool.release(given);
   }
 
-  [Symbol.dispose](): void {
-    this.truncate(0);
+  #firstWritten(start: number): number {
+    const first = Math.floor(start / this.#blockTokens);
+    if (first < this.#released) throw new RangeError(`position ${start} was released and cannot be written`);
+    return first;
   }
 
-  #blocksFor(tokens: number): number {
-    return Math.ceil(tokens / this.#pool.blockTokens);
+  #allocate(count: number): readonly number[] {
+    const taken = this.#pool.allocate(count);
+    if (taken === undefined) throw new RangeError(`${count} blocks are not available`);
+    return taken;
   }
 
   #append(blocks: ArrayLike<number>): void {
@@ -174,13 +142,5 @@ export class BlockTable implements Disposable {
     const replaced = this.#blocks[index];
     this.#storage[index] = block;
     this.#pool.release([replaced]);
-  }
-
-  /** Marks at most the first `blocks` blocks as committed. */
-  #forgetCommitted(blocks: number): void {
-    while (this.#committedBlocks > blocks) {
-      this.#committed = this.#committed?.parent;
-      this.#committedBlocks--;
-    }
   }
 }

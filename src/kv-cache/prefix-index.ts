@@ -1,12 +1,13 @@
 // Finds full blocks by their contents: a tree whose nodes are a parent and the tokens of one block, looked up by
 // chained hash. A hash only says where to look; a node is returned if its parent and its tokens are equal, so a
-// collision cannot return a wrong block. Unreferenced nodes are kept in least-recently-used order. A table references a
-// prefix of a path and releases the last block first, so the least recently used node has no child in the tree.
-// Descendants of a removed node can no longer be found, and are evicted in their turn.
+// collision cannot return a wrong block. A node has at most one block of each cache group. Blocks are evicted group by
+// group, so that a window's may be gone while full attention's are there; a node stays while it has a block, a child or
+// a table that continues it.
 
-/** A block in the prefix index; its path to the root is the prefix that it ends. */
+import { CachedBlocks } from "./cached-blocks.js";
+
+/** The tokens of one block in the prefix index; its path to the root is the prefix that it ends. */
 export interface PrefixNode {
-  readonly block: number;
   readonly parent: PrefixNode | undefined;
 }
 
@@ -14,13 +15,14 @@ export interface PrefixNode {
 export type BlockHash = (parentHash: number, tokens: Int32Array, start: number, end: number) => number;
 
 class Node implements PrefixNode {
-  isWaiting = false;
-  older: Node | undefined;
-  newer: Node | undefined;
+  /** By cache group; sparse. */
+  readonly blocks: (number | undefined)[] = [];
+  children = 0;
+  pins = 0;
+  isRemoved = false;
   nextOfHash: Node | undefined;
 
   constructor(
-    readonly block: number,
     readonly parent: Node | undefined,
     readonly hash: number,
     readonly tokens: Int32Array,
@@ -29,95 +31,97 @@ class Node implements PrefixNode {
 
 /** Finds cached KV blocks by the tokens that they hold. */
 export class PrefixIndex {
+  /** The cached blocks of each cache group. */
+  readonly groups: readonly CachedBlocks<PrefixNode>[];
   readonly #blockTokens: number;
   readonly #hash: BlockHash;
   /** Random for each index, so that prompts cannot be crafted to collide. */
   readonly #seed = Math.floor(Math.random() * 2 ** 32);
   readonly #byHash = new Map<number, Node>();
-  readonly #byBlock: (Node | undefined)[] = [];
-  #oldest: Node | undefined;
-  #newest: Node | undefined;
-  #waiting = 0;
+  #nodes = 0;
 
-  constructor(blockTokens: number, hash: BlockHash = mixTokens) {
+  constructor(blockTokens: number, groups: number, hash: BlockHash = mixTokens) {
     this.#blockTokens = blockTokens;
     this.#hash = hash;
+    this.groups = Array.from(
+      { length: groups },
+      (_, group) =>
+        new CachedBlocks<PrefixNode>((place) => {
+          const node = own(place);
+          node.blocks[group] = undefined;
+          this.#dropUnused(node);
+        }),
+    );
   }
 
-  /** The number of cached blocks that no table references. */
-  get cachedBlocks(): number {
-    return this.#waiting;
+  /** Number of nodes, with and without blocks. */
+  get nodes(): number {
+    return this.#nodes;
   }
 
-  hasBlock(block: number): boolean {
-    return this.#byBlock[block] !== undefined;
-  }
-
-  /** Whether the node is still in the index; undefined, the root, always is. */
+  /** Whether the node can be found from its parent; undefined, the root, always is there. */
   hasNode(node: PrefixNode | undefined): boolean {
-    return node === undefined || this.#byBlock[node.block] === node;
+    return node === undefined || !own(node).isRemoved;
   }
 
-  /** The block with the tokens from `start` on that follows `parent` (undefined: at the beginning of a sequence). */
+  /** The node with the tokens from `start` on that follows `parent` (undefined: at the beginning of a sequence). */
   find(parent: PrefixNode | undefined, tokens: Int32Array, start: number): PrefixNode | undefined {
-    const own = this.#own(parent);
-    return this.#find(own, this.#hashOf(own, tokens, start), tokens, start);
+    const before = this.#present(parent);
+    return this.#find(before, this.#hashOf(before, tokens, start), tokens, start);
   }
 
-  /** Adds a block, which must be referenced; there must be no equal node yet. */
-  add(parent: PrefixNode | undefined, tokens: Int32Array, start: number, block: number): PrefixNode {
-    const own = this.#own(parent);
-    const node = new Node(block, own, this.#hashOf(own, tokens, start), tokens.slice(start, start + this.#blockTokens));
-    if (this.hasBlock(block)) throw new RangeError(`block ${block} is in the index already`);
-    node.nextOfHash = this.#byHash.get(node.hash);
-    this.#byHash.set(node.hash, node);
-    this.#byBlock[block] = node;
+  /** The block of a cache group with the contents of a node. */
+  block(node: PrefixNode, group: number): number | undefined {
+    return own(node).blocks[group];
+  }
+
+  /** The node with the tokens from `start` on that follows `parent`, added if it is missing. Pin it or give it a block. */
+  child(parent: PrefixNode | undefined, tokens: Int32Array, start: number): PrefixNode {
+    const before = this.#present(parent);
+    const hash = this.#hashOf(before, tokens, start);
+    const known = this.#find(before, hash, tokens, start);
+    if (known !== undefined) return known;
+    const node = new Node(before, hash, tokens.slice(start, start + this.#blockTokens));
+    if (before !== undefined) before.children++;
+    node.nextOfHash = this.#byHash.get(hash);
+    this.#byHash.set(hash, node);
+    this.#nodes++;
     return node;
   }
 
-  /** Marks a block as unreferenced. False if the block is not in the index. */
-  release(block: number): boolean {
-    const node = this.#byBlock[block];
-    if (node === undefined) return false;
-    node.isWaiting = true;
-    node.older = this.#newest;
-    if (this.#newest === undefined) this.#oldest = node;
-    else this.#newest.newer = node;
-    this.#newest = node;
-    this.#waiting++;
-    return true;
+  /** Gives a node its block of a cache group. The block must be referenced; there must be none yet. */
+  addBlock(node: PrefixNode, group: number, block: number): void {
+    const place = own(node);
+    if (place.blocks[group] !== undefined) throw new RangeError(`block ${block} has a place that is taken`);
+    this.groups[group].add(block, place);
+    place.blocks[group] = block;
   }
 
-  /** Marks a cached block as referenced again. */
-  retain(block: number): void {
-    const node = this.#byBlock[block];
-    if (node?.isWaiting === true) this.#unlink(node);
+  /** Keeps a node in the tree until it is unpinned. */
+  pin(node: PrefixNode | undefined): void {
+    if (node !== undefined) own(node).pins++;
   }
 
-  /** Removes the least recently used unreferenced block. */
-  evict(): number | undefined {
-    const node = this.#oldest;
-    if (node === undefined) return undefined;
-    this.#unlink(node);
-    this.#byBlock[node.block] = undefined;
-    this.#forget(node);
-    return node.block;
+  unpin(node: PrefixNode | undefined): void {
+    if (node === undefined) return;
+    const place = own(node);
+    place.pins--;
+    this.#dropUnused(place);
   }
 
-  /** Removes the node of a referenced block, so that no other sequence finds it. */
+  /** Removes a node, so that neither it nor what follows it is found. Its blocks have been removed before. */
   remove(node: PrefixNode): void {
-    const own = this.#byBlock[node.block];
-    if (own !== node) return;
-    if (own.isWaiting) throw new RangeError(`block ${node.block} is not referenced`);
-    this.#byBlock[node.block] = undefined;
-    this.#forget(own);
+    const place = own(node);
+    if (place.isRemoved) return;
+    place.isRemoved = true;
+    this.#unlink(place);
+    this.#dropUnused(place);
   }
 
-  /** The parent's own node; a node that has been evicted cannot be a parent. */
-  #own(parent: PrefixNode | undefined): Node | undefined {
+  #present(parent: PrefixNode | undefined): Node | undefined {
     if (parent === undefined) return undefined;
-    const node = this.#byBlock[parent.block];
-    if (node !== parent) throw new RangeError(`block ${parent.block} is no longer in the index`);
+    const node = own(parent);
+    if (node.isRemoved) throw new RangeError("a node that was removed has no children");
     return node;
   }
 
@@ -132,7 +136,19 @@ export class PrefixIndex {
     return node;
   }
 
-  #forget(node: Node): void {
+  /** Drops a node that nothing needs, and then its parent if that is not needed either. */
+  #dropUnused(node: Node): void {
+    let unused: Node | undefined = node;
+    while (unused !== undefined && unused.children === 0 && unused.pins === 0 && !hasBlock(unused)) {
+      if (!unused.isRemoved) this.#unlink(unused);
+      unused.isRemoved = true;
+      this.#nodes--;
+      if (unused.parent !== undefined) unused.parent.children--;
+      unused = unused.parent;
+    }
+  }
+
+  #unlink(node: Node): void {
     const first = this.#byHash.get(node.hash);
     if (first !== node) {
       let before = first;
@@ -141,16 +157,16 @@ export class PrefixIndex {
     } else if (node.nextOfHash === undefined) this.#byHash.delete(node.hash);
     else this.#byHash.set(node.hash, node.nextOfHash);
   }
+}
 
-  #unlink(node: Node): void {
-    if (node.older === undefined) this.#oldest = node.newer;
-    else node.older.newer = node.newer;
-    if (node.newer === undefined) this.#newest = node.older;
-    else node.newer.older = node.older;
-    node.older = node.newer = undefined;
-    node.isWaiting = false;
-    this.#waiting--;
-  }
+/** Nodes are made here only. */
+function own(node: PrefixNode): Node {
+  return node as Node;
+}
+
+function hasBlock({ blocks }: Node): boolean {
+  for (const block of blocks) if (block !== undefined) return true;
+  return false;
 }
 
 function isSame(known: Int32Array, tokens: Int32Array, start: number): boolean {

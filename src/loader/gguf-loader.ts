@@ -29,6 +29,12 @@ export interface GgufLoaderOptions {
   readonly mapping?: "auto" | "off";
 }
 
+/** How a tensor is used. */
+interface LazyOptions {
+  /** Whether a device leaves it in host memory, because only single rows of it are read. */
+  readonly onHost?: boolean;
+}
+
 /** How tensors are prefetched. */
 interface PrefetchOptions {
   readonly concurrency?: number;
@@ -94,10 +100,13 @@ export class GgufLoader implements AsyncDisposable {
     return this.file.mappingState.mapped && !this.#stacks.has(name);
   }
 
-  /** The one handle on a tensor for a backend. Nothing is loaded until its `load` is called. */
-  lazy(name: string, backend: Backend): LazyTensor {
+  /**
+   * The one handle on a tensor for a backend, with the options of its first request. Nothing is loaded until its `load`
+   * is called.
+   */
+  lazy(name: string, backend: Backend, { onHost = false }: LazyOptions = {}): LazyTensor {
     this.#lifetime.assertAlive();
-    const tensor = this.#tensor(name);
+    const tensor = onHost ? { ...this.#tensor(name), onHost } : this.#tensor(name);
     const handles = this.#handles.get(backend) ?? new Map<string, LazyTensor>();
     this.#handles.set(backend, handles);
     const known = handles.get(name);
@@ -251,7 +260,7 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   #readAhead({ state, descriptor }: LazyTensor): void {
-    if (state !== "unloaded") return;
+    if (state !== "unloaded" || descriptor.onHost === true) return;
     const tensor = this.file.tensors.get(descriptor.name);
     const parts = tensor === undefined ? (this.#stacks.get(descriptor.name)?.parts ?? []) : [tensor];
     for (const part of parts) this.file.adviseWillNeed(part);

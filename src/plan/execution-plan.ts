@@ -14,7 +14,9 @@ import type {
   StepShape,
   WarmUpStep,
 } from "../backends/contract.js";
+import { blockCounts, cacheBlocks } from "../backends/cache-size.js";
 import { BackendError } from "../errors.js";
+import { kvGroups } from "../graph/cache-groups.js";
 import type { Program } from "../graph/program.js";
 import { Lifetime } from "../lifetime.js";
 import type { TensorPin } from "../loader/device-cache.js";
@@ -73,7 +75,7 @@ export class ExecutionPlan implements AsyncDisposable {
     this.parameters = draft.parameters;
     this.program = draft.program;
     this.layers = draft.layers;
-    this.#tensors = draft.program.weights.map(({ name }) => loader.lazy(name, backend));
+    this.#tensors = draft.program.weights.map((spec) => loader.lazy(spec.name, backend, spec));
     this.#limits = {
       maxTokens: Math.min(backend.maxStepTokens, config.contextTokens),
       maxOutputs: Math.min(backend.maxStepOutputs, config.contextTokens),
@@ -184,16 +186,37 @@ export class ExecutionPlan implements AsyncDisposable {
     return await this.#track(this.#embedding.rows(tokens));
   }
 
-  /** Creates a cache for `tokens` positions, by default one sequence of the whole context. */
+  /**
+   * Creates a cache for `tokens` positions in every layer, by default one sequence of the whole context: one block table
+   * serves all cache groups, and nothing has to be released.
+   */
   createKvCache(tokens = this.config.contextTokens): KvCache {
     this.#lifetime.assertAlive();
     optionalCount("plan", "tokens", tokens, 1, MAX_CONTEXT_TOKENS);
-    return this.backend.createKvCache(this.#kvCacheOptions(tokens));
+    const blocks = Math.ceil(tokens / this.config.blockTokens);
+    return this.createGroupedKvCache(kvGroups(this.program.kv).map(() => blocks));
   }
 
-  /** Bytes of a cache for `tokens` positions. */
-  kvCacheBytes(tokens: number): number {
-    return this.backend.kvCacheBytes(this.#kvCacheOptions(tokens));
+  /** Creates a cache with these numbers of blocks of each cache group. */
+  createGroupedKvCache(blocks: readonly number[]): KvCache {
+    this.#lifetime.assertAlive();
+    return this.backend.createKvCache(kvCacheOptions(this.program, this.config, blocks));
+  }
+
+  /**
+   * Blocks of each cache group for sequences that have `tokens` positions together: all of full attention, and of a
+   * sliding window what queries see and steps write, with a share for the prefix index.
+   */
+  kvCacheBlocks(tokens: number, sequences = 1): readonly number[] {
+    const { maxStepTokens, chunkTokens = maxStepTokens } = this.backend;
+    const stepTokens = Math.min(chunkTokens, this.#limits.maxTokens);
+    return cacheBlocks(this.program.kv, { tokens, sequences, stepTokens, blockTokens: this.config.blockTokens });
+  }
+
+  /** Bytes of a cache for sequences that have `tokens` positions together, sized by `kvCacheBlocks`. */
+  kvCacheBytes(tokens: number, sequences = 1): number {
+    const blocks = this.kvCacheBlocks(tokens, sequences);
+    return this.backend.kvCacheBytes(kvCacheOptions(this.program, this.config, blocks));
   }
 
   loadingStats(): LoadingStats {
@@ -226,10 +249,6 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#embedding?.[Symbol.dispose]();
     this.#pin[Symbol.dispose]();
     this.#unregister();
-  }
-
-  #kvCacheOptions(tokens: number): KvCacheOptions {
-    return kvCacheOptions(this.program, this.config, tokens);
   }
 
   /**
@@ -267,9 +286,9 @@ export class ExecutionPlan implements AsyncDisposable {
 function kvCacheOptions(
   { kv }: Program,
   { blockTokens, kvCacheType }: Required<PlanConfig>,
-  tokens: number,
+  blocks: readonly number[],
 ): KvCacheOptions {
-  return { ...kv, blocks: Math.ceil(tokens / blockTokens), blockTokens, type: kvCacheType };
+  return { ...kv, ...blockCounts(blocks), blockTokens, type: kvCacheType };
 }
 
 function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, loader: GgufLoader): number {
@@ -281,15 +300,16 @@ function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backen
 
 /** Checked when the plan is built, not in the middle of the first request. */
 function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: GgufLoader, backend: Backend): void {
-  const { blockTokens, kvCacheType } = config;
-  const support = backend.supportsKvCache(kvCacheOptions(program, config, blockTokens));
+  const { kvCacheType } = config;
+  const oneBlock = kvGroups(program.kv).map(() => 1);
+  const support = backend.supportsKvCache(kvCacheOptions(program, config, oneBlock));
   if (support !== true) {
     throw new BackendError("BACKEND_UNSUPPORTED", `[plan] KV cache of type ${kvCacheType}: ${support.reason}`, {
       details: { kvCacheType, reason: support.reason },
     });
   }
   const neededBytes = residentBytes(
-    program.weights.map(({ name }) => loader.lazy(name, backend).descriptor),
+    program.weights.map((spec) => loader.lazy(spec.name, backend, spec).descriptor),
     backend,
     loader,
   );

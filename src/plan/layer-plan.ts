@@ -46,7 +46,7 @@ export class LayerPlan {
     const ids = new Set(this.operations.flatMap((operation) => weightsOf(operation)));
     this.weights = [...ids].map((id) => {
       const spec = program.weights[id];
-      return { id, spec, tensor: loader.has(spec.name) ? loader.lazy(spec.name, backend) : undefined };
+      return { id, spec, tensor: loader.has(spec.name) ? loader.lazy(spec.name, backend, spec) : undefined };
     });
   }
 

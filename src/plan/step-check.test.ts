@@ -43,6 +43,44 @@ describe("StepCheck", () => {
     expect(() => checker.check({ ...STEP, blockTables: [] }, undefined)).not.toThrow();
   });
 
+  describe("with cache groups", () => {
+    const kv = { ...KV, layers: 2, groups: [{ layers: [0] }, { layers: [1], window: 2 }] };
+    const checker = new StepCheck({ ...LIMITS, kv });
+    const grouped = cache({ layers: 2, groups: kv.groups, blocks: 8, blocksByGroup: [8, 3] });
+    const full = STEP.blockTables;
+    // The second sequence sees positions 4 and 5, in its third block; the first two may be anything.
+    const step = (...windows: readonly Int32Array[]): StepInput => ({ ...STEP, blockTables: [...full, ...windows] });
+
+    it("accepts tables of each group, whose unseen entries may be written by others", () => {
+      expect(() => checker.check(step(Int32Array.of(0, 1), Int32Array.of(0, 0, 2)), grouped)).not.toThrow();
+      expect(() => checker.check(step(Int32Array.of(0, 1), Int32Array.of(1, 1, 2)), grouped)).not.toThrow();
+    });
+
+    it("accepts tables of one group for all, if their blocks are in each", () => {
+      expect(() => checker.check(STEP, cache({ layers: 2, groups: kv.groups }))).not.toThrow();
+      expect(() => checker.check(STEP, grouped)).toThrow(/blockTables\[1\]: expected blocks below 3, found 3/);
+    });
+
+    it.each<[string, readonly Int32Array[]]>([
+      ["expected 4 tables, found 3", [Int32Array.of(0, 1)]],
+      ["blockTables[2]: expected at least 2 blocks", [Int32Array.of(0), Int32Array.of(0, 0, 2)]],
+      ["blockTables[3]: expected blocks below 3, found 7", [Int32Array.of(0, 1), Int32Array.of(7, 0, 2)]],
+      ["block 1 again", [Int32Array.of(0, 1), Int32Array.of(0, 0, 1)]],
+    ])("rejects tables: %s", (message, windows) => {
+      expect(() => checker.check(step(...windows), grouped)).toThrow(message);
+    });
+
+    it("rejects a block that a query sees while another sequence writes it", () => {
+      const positions = Int32Array.of(0, 1, 2, 4);
+      const seen = step(Int32Array.of(0, 1), Int32Array.of(2, 1, 2));
+      expect(() => checker.check({ ...seen, positions }, grouped)).toThrow("blocks that this step does not write");
+    });
+
+    it("rejects a cache with other groups", () => {
+      expect(() => checker.check(STEP, cache({ layers: 2 }))).toThrow("kvCache.groups");
+    });
+  });
+
   it.each<[string, Partial<StepInput>]>([
     ["tokens", { tokens: new Int32Array() }],
     ["tokens", { tokens: new Int32Array(9) }],

@@ -3,7 +3,8 @@
 
 import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
 import { BackendError, DisposedError, TokenizerError } from "../errors.js";
-import type { KvShape } from "../graph/program.js";
+import { firstVisible, kvGroups } from "../graph/cache-groups.js";
+import type { KvGroup, KvShape } from "../graph/program.js";
 
 interface StepLimits {
   readonly vocabularySize: number;
@@ -18,12 +19,15 @@ interface StepLimits {
 /** Validates the steps of one plan; throws BACKEND_STEP. */
 export class StepCheck {
   readonly #limits: StepLimits;
-  /** For each block, the last step that writes it. */
-  #writtenIn = new Int32Array();
+  readonly #groups: readonly KvGroup[];
+  /** For each block of each cache group, the last step that writes it. */
+  readonly #writtenIn: Int32Array[];
   #stepNumber = 0;
 
   constructor(limits: StepLimits) {
     this.#limits = limits;
+    this.#groups = limits.kv === undefined ? [] : kvGroups(limits.kv);
+    this.#writtenIn = this.#groups.map(() => new Int32Array());
   }
 
   check(step: StepInput, kvCache: KvCache | undefined): void {
@@ -54,18 +58,32 @@ export class StepCheck {
     if (sequences < 1 || sequenceOffsets[0] !== 0 || sequenceOffsets[sequences] !== tokens.length) {
       refuse("sequenceOffsets", `offsets from 0 to ${tokens.length}`, `[${sequenceOffsets.join(", ")}]`);
     }
-    if (blockTables.length !== sequences) refuse("blockTables", `${sequences} tables`, String(blockTables.length));
+    const groups = blockTables.length === sequences ? 1 : this.#groups.length;
+    if (blockTables.length !== groups * sequences)
+      refuse("blockTables", `${this.#groups.length * sequences} tables`, String(blockTables.length));
     for (let sequence = 0; sequence < sequences; sequence++) {
       const start = sequenceOffsets[sequence];
       const end = sequenceOffsets[sequence + 1];
       if (end <= start) refuse("sequenceOffsets", "at least one token per sequence", `${end - start} in ${sequence}`);
       this.#checkPositions(positions, start, end);
-      // The name is built only for an error, because every step is checked here.
-      if (!(blockTables[sequence] instanceof Int32Array))
-        requireInts(`blockTables[${sequence}]`, blockTables[sequence]);
-      checkBlocks(blockTables[sequence], sequence, usedBlocks(positions[end - 1], cache), cache.blocks);
     }
-    this.#checkWrites({ positions, sequenceOffsets, blockTables }, cache);
+    this.#stepNumber++;
+    for (let group = 0; group < this.#groups.length; group++) {
+      const step = { positions, sequenceOffsets, blockTables, first: groups === 1 ? 0 : group * sequences };
+      this.#checkTables(step, group, cache);
+      this.#checkWrites(step, group, cache);
+    }
+  }
+
+  /** Every position of a step has a block, and every entry is one, even if no query reads it. */
+  #checkTables({ positions, sequenceOffsets, blockTables, first }: GroupTables, group: number, cache: KvCacheOptions) {
+    for (let sequence = 0; sequence + 1 < sequenceOffsets.length; sequence++) {
+      const table = blockTables[first + sequence];
+      // The name is built only for an error, because every step is checked here.
+      if (!(table instanceof Int32Array)) requireInts(`blockTables[${first + sequence}]`, table);
+      const used = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
+      checkBlocks(table, first + sequence, used, blocksOfGroup(cache, group));
+    }
   }
 
   #checkPositions(positions: Int32Array, start: number, end: number): void {
@@ -83,43 +101,59 @@ export class StepCheck {
   /**
    * A written block occurs once in one table: otherwise rows would overwrite each other, or read what is being written.
    */
-  #checkWrites(step: Pick<StepInput, "positions" | "sequenceOffsets" | "blockTables">, cache: KvCacheOptions): void {
-    const { positions, sequenceOffsets, blockTables } = step;
-    if (this.#writtenIn.length < cache.blocks) this.#writtenIn = new Int32Array(cache.blocks);
-    const written = ++this.#stepNumber;
-    for (let sequence = 0; sequence < blockTables.length; sequence++) {
-      const table = blockTables[sequence];
+  #checkWrites(step: GroupTables, group: number, cache: KvCacheOptions): void {
+    const { positions, sequenceOffsets, blockTables, first } = step;
+    const blocks = blocksOfGroup(cache, group);
+    if (this.#writtenIn[group].length < blocks) this.#writtenIn[group] = new Int32Array(blocks);
+    const writtenIn = this.#writtenIn[group];
+    const written = this.#stepNumber;
+    const sequences = sequenceOffsets.length - 1;
+    for (let sequence = 0; sequence < sequences; sequence++) {
+      const table = blockTables[first + sequence];
       const last = usedBlocks(positions[sequenceOffsets[sequence + 1] - 1], cache);
-      for (let index = firstWritten(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
-        if (this.#writtenIn[table[index]] === written)
-          refuse(`blockTables[${sequence}]`, "a block that only this sequence writes", `block ${table[index]} again`);
-        this.#writtenIn[table[index]] = written;
+      for (let index = blockOf(positions[sequenceOffsets[sequence]], cache); index < last; index++) {
+        if (writtenIn[table[index]] === written) {
+          const found = `block ${table[index]} again`;
+          refuse(`blockTables[${first + sequence}]`, "a block that only this sequence writes", found);
+        }
+        writtenIn[table[index]] = written;
       }
     }
-    for (let sequence = 0; sequence < blockTables.length; sequence++) {
-      const table = blockTables[sequence];
-      const readOnly = firstWritten(positions[sequenceOffsets[sequence]], cache);
-      for (let index = 0; index < readOnly; index++) {
-        if (this.#writtenIn[table[index]] === written)
-          refuse(`blockTables[${sequence}]`, "blocks that this step does not write", `block ${table[index]}`);
+    for (let sequence = 0; sequence < sequences; sequence++) {
+      const table = blockTables[first + sequence];
+      const position = positions[sequenceOffsets[sequence]];
+      const readOnly = blockOf(position, cache);
+      // Blocks that no query sees any more may be written for another sequence.
+      for (let index = blockOf(firstVisible(this.#groups[group], position), cache); index < readOnly; index++) {
+        if (writtenIn[table[index]] !== written) continue;
+        refuse(`blockTables[${first + sequence}]`, "blocks that this step does not write", `block ${table[index]}`);
       }
     }
   }
+}
+
+/** The sequences of a step and their block tables of one cache group, which begin with table `first`. */
+interface GroupTables extends Pick<StepInput, "positions" | "sequenceOffsets" | "blockTables"> {
+  readonly first: number;
+}
+
+function blocksOfGroup({ blocks, blocksByGroup }: KvCacheOptions, group: number): number {
+  return blocksByGroup?.[group] ?? blocks;
 }
 
 function usedBlocks(lastPosition: number, { blockTokens }: KvCacheOptions): number {
   return Math.floor(lastPosition / blockTokens) + 1;
 }
 
-function firstWritten(firstPosition: number, { blockTokens }: KvCacheOptions): number {
-  return Math.floor(firstPosition / blockTokens);
+function blockOf(position: number, { blockTokens }: KvCacheOptions): number {
+  return Math.floor(position / blockTokens);
 }
 
-function checkBlocks(table: Int32Array, sequence: number, used: number, blocks: number): void {
-  if (table.length < used) refuse(`blockTables[${sequence}]`, `at least ${used} blocks`, String(table.length));
-  for (let index = 0; index < used; index++) {
-    if (table[index] < 0 || table[index] >= blocks)
-      refuse(`blockTables[${sequence}]`, `blocks below ${blocks}`, String(table[index]));
+function checkBlocks(table: Int32Array, index: number, used: number, blocks: number): void {
+  if (table.length < used) refuse(`blockTables[${index}]`, `at least ${used} blocks`, String(table.length));
+  for (let entry = 0; entry < used; entry++) {
+    if (table[entry] < 0 || table[entry] >= blocks)
+      refuse(`blockTables[${index}]`, `blocks below ${blocks}`, String(table[entry]));
   }
 }
 
@@ -132,7 +166,8 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
     options.kvHeads === kv.kvHeads &&
     options.keyWidth === kv.keyWidth &&
     options.valueWidth === kv.valueWidth &&
-    (options.byLayer === kv.byLayer || alikeByLayer(options, kv));
+    (options.byLayer === kv.byLayer || alikeByLayer(options, kv)) &&
+    (options.groups === kv.groups || alikeGroups(options, kv));
   if (!fits) refuseCache(options, kv);
   return options;
 }
@@ -141,7 +176,17 @@ function refuseCache(options: KvCacheOptions, kv: KvShape): void {
   for (const field of ["layers", "kvHeads", "keyWidth", "valueWidth"] as const) {
     if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
-  refuse("kvCache.byLayer", "the program's layers", "layers of other shapes");
+  if (!alikeByLayer(options, kv)) refuse("kvCache.byLayer", "the program's layers", "layers of other shapes");
+  refuse("kvCache.groups", "the program's cache groups", "other groups");
+}
+
+/** Whether the same layers share blocks; how far queries see is the program's. */
+function alikeGroups(found: KvShape, wanted: KvShape): boolean {
+  const layersOf = (shape: KvShape): string =>
+    kvGroups(shape)
+      .map(({ layers }) => layers.join())
+      .join(";");
+  return layersOf(found) === layersOf(wanted);
 }
 
 function alikeByLayer({ byLayer: found = [] }: KvShape, { byLayer: wanted = [] }: KvShape): boolean {

@@ -1,8 +1,8 @@
-// One sequence as the scheduler sees it: its tokens, how many are computed, its block table and its queue position.
+// One sequence as the scheduler sees it: its tokens, how many are computed, its block tables and its queue position.
 // Invariant: `computed` positions are in the cache; a sequence that is not running holds no block.
 
-import type { BlockPool } from "../kv-cache/block-pool.js";
-import { BlockTable } from "../kv-cache/block-table.js";
+import type { BlockPools } from "../kv-cache/block-pools.js";
+import { BlockTables } from "../kv-cache/block-tables.js";
 
 const FIRST_CAPACITY = 64;
 /** Steps that one unit of priority is worth: a sequence precedes those that arrived up to this many steps earlier. */
@@ -40,7 +40,7 @@ interface QueuePosition {
   readonly fork: number;
 }
 
-/** A sequence with its tokens, block table and state. */
+/** A sequence with its tokens, block tables and state. */
 export class ScheduledSequence {
   readonly queuePosition: QueuePosition;
   readonly capacityTokens: number;
@@ -49,7 +49,7 @@ export class ScheduledSequence {
   readonly firstOutput: number | undefined;
   state: SequenceState = "queued";
   slots: number;
-  table: BlockTable;
+  tables: BlockTables;
   computed = 0;
   /** False while the mask of the next output is unknown; every token before it can be computed. */
   isReady = true;
@@ -61,14 +61,14 @@ export class ScheduledSequence {
   #tokens: Int32Array;
   #length: number;
 
-  constructor(options: SequenceOptions, place: QueuePosition, pool: BlockPool) {
+  constructor(options: SequenceOptions, place: QueuePosition, pools: BlockPools) {
     const { tokens, capacityTokens, slots, firstOutput } = options;
     this.queuePosition = place;
     this.capacityTokens = capacityTokens;
     this.promptTokens = tokens.length;
     this.slots = slots;
     this.firstOutput = firstOutput;
-    this.table = new BlockTable(pool);
+    this.tables = new BlockTables(pools);
     this.#tokens = Int32Array.from(tokens);
     this.#length = tokens.length;
   }
@@ -110,8 +110,8 @@ export class ScheduledSequence {
 
   /** Takes blocks for the next tokens from the prefix cache. */
   adopt(): void {
-    if (this.firstOutput !== undefined || this.computed !== this.table.committedTokens) return;
-    const gained = this.table.reusePrefix(this.tokens);
+    if (this.firstOutput !== undefined || this.computed !== this.tables.committedTokens) return;
+    const gained = this.tables.reusePrefix(this.tokens);
     // A prefix that was lost by preemption and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;
@@ -119,7 +119,7 @@ export class ScheduledSequence {
 
   /** Releases its blocks; what is not in the prefix cache by then has to be computed again. */
   release(): void {
-    this.table[Symbol.dispose]();
+    this.tables[Symbol.dispose]();
     this.computed = 0;
   }
 }

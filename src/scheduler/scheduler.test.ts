@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BlockPool } from "../kv-cache/block-pool.js";
+import { BlockPools, type PoolGroup } from "../kv-cache/block-pools.js";
 import { type SchedulerLimits, schedulerLimits } from "./limits.js";
 import type { ScheduledSequence, SequenceOptions } from "./scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "./scheduler.js";
@@ -14,13 +14,13 @@ const LIMITS: SchedulerLimits = {
 };
 
 class Bench {
-  readonly pool: BlockPool;
+  readonly pools: BlockPools;
   readonly scheduler: Scheduler;
   readonly copies: number[][] = [];
 
-  constructor(blocks: number, limits: Partial<SchedulerLimits> = {}) {
-    this.pool = new BlockPool(blocks, 4, { sharesPrefixes: true });
-    this.scheduler = new Scheduler(this.pool, { ...LIMITS, ...limits }, (from, to) => this.copies.push([from, to]));
+  constructor(blocks: number, limits: Partial<SchedulerLimits> = {}, windows: readonly PoolGroup[] = []) {
+    this.pools = new BlockPools([{ blocks }, ...windows], 4, { sharesPrefixes: true });
+    this.scheduler = new Scheduler(this.pools, { ...LIMITS, ...limits }, (from, to) => this.copies.push([from, to]));
   }
 
   add(promptTokens: number, options: Partial<SequenceOptions> & { readonly first?: number } = {}): ScheduledSequence {
@@ -175,7 +175,7 @@ describe("Scheduler", () => {
     const slices = bench.scheduler.next() ?? [];
     bench.scheduler.advance(slices, new Set([spoiled]));
     bench.scheduler.remove(spoiled);
-    expect(bench.pool.freeBlocks).toBe(20);
+    expect(bench.pools.groups[0].freeBlocks).toBe(20);
     const next = bench.add(16, { first: 5 });
     expect(bench.step()).toMatchObject([{ sequence: next, start: 0, count: 8 }]);
     expect(next.cachedTokens).toBe(0);
@@ -229,7 +229,7 @@ describe("Scheduler", () => {
     bench.step();
     for (let count = 0; count < 6; count++) bench.step();
     expect(first.cachedTokens + second.cachedTokens).toBe(20);
-    expect([...second.table.blocks].slice(0, 5)).toEqual([...first.table.blocks].slice(0, 5));
+    expect([...second.tables.groups[0].blocks].slice(0, 5)).toEqual([...first.tables.groups[0].blocks].slice(0, 5));
   });
 
   it("forks after a prompt, and copies the block that both go on in", () => {
@@ -243,7 +243,7 @@ describe("Scheduler", () => {
     expect(counts(bench.step())).toEqual([1, 1, 1]);
     expect(bench.copies).toHaveLength(2);
     for (const twin of [sequence, ...twins]) bench.scheduler.remove(twin);
-    expect(bench.pool.availableBlocks).toBe(20);
+    expect(bench.pools.groups[0].availableBlocks).toBe(20);
   });
 
   it("keeps places for all that will be forked", () => {
@@ -293,6 +293,69 @@ describe("Scheduler", () => {
       prefillTokens: 256,
       prefillTokensWhileDecoding: 64,
       sequences: 64,
+    });
+  });
+
+  describe("with a sliding window", () => {
+    const held = ({ tables }: ScheduledSequence): number[] => tables.groups.map(({ heldBlocks }) => heldBlocks);
+
+    it("takes a window's blocks step by step and releases those that no query sees", () => {
+      const bench = new Bench(40, {}, [{ blocks: 9, window: 8 }]);
+      const sequence = bench.add(60);
+      const counted: number[][] = [];
+      while (sequence.computed < 60) {
+        bench.step();
+        counted.push(held(sequence));
+      }
+      expect(counted).toEqual([
+        [15, 2],
+        [15, 2],
+        [15, 2],
+        [15, 2],
+      ]);
+      bench.step();
+      expect(held(sequence)).toEqual([16, 3]);
+    });
+
+    it("shortens a chunk if the window has few blocks left", () => {
+      const bench = new Bench(40, {}, [{ blocks: 4, window: 8 }]);
+      bench.add(40);
+      expect([bench.step(), bench.step(), bench.step()].map(counts)).toEqual([[16], [8], [8]]);
+    });
+
+    it("lets the first in order take the blocks of the last, which starts again later", () => {
+      const bench = new Bench(60, { sequences: 2 }, [{ blocks: 8, window: 16 }]);
+      const [first, second] = [bench.add(40, { first: 0 }), bench.add(12, { first: 500 })];
+      const served: ScheduledSequence[] = [];
+      for (let step = 0; step < 40 && first.length < 60; step++)
+        served.push(...bench.step().map(({ sequence }) => sequence));
+      expect(first.length).toBe(60);
+      expect(second.preemptions).toBeGreaterThan(0);
+      bench.scheduler.remove(first);
+      while (second.length < 20) bench.step();
+      bench.scheduler.remove(second);
+      for (const pool of bench.pools.groups) expect(pool.availableBlocks).toBe(pool.blocks);
+    });
+
+    it("runs a sequence of any length in a window's few blocks, and rejects one whose window does not fit", () => {
+      const bench = new Bench(1000, {}, [{ blocks: 4, window: 8 }]);
+      expect(
+        bench.scheduler.submit({ tokens: Int32Array.of(1), capacityTokens: 3000, priority: 0, slots: 1 }),
+      ).toBeTypeOf("object");
+      const narrow = new Bench(1000, {}, [{ blocks: 3, window: 8 }]);
+      expect(narrow.scheduler.submit({ tokens: Int32Array.of(1), capacityTokens: 3000, priority: 0, slots: 1 })).toBe(
+        "too-large",
+      );
+    });
+
+    it("demands windows and one step instead of whole sequences", () => {
+      const bench = new Bench(1000, {}, [{ blocks: 500, window: 8 }]);
+      bench.add(400);
+      bench.add(400);
+      expect(bench.scheduler.demand()).toEqual({
+        blocks: [2 * 105 + 1, 2 * 2 * 3 + 4],
+        largest: [105, 7],
+      });
     });
   });
 });

@@ -1,11 +1,13 @@
 // Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each; prefill
-// gets the rest of the step. When blocks run out, the last in queue order is preempted and starts again later. Pure: no
-// device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it needs, so that
+// gets the rest of the step. When blocks of a cache group run out, the last in queue order is preempted and starts again
+// later. Pure: no device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it needs, so that
 // it always finishes; within a priority no sequence overtakes another, and across priorities only sequences that have
 // waited briefly are overtaken.
 
-import type { BlockPool } from "../kv-cache/block-pool.js";
+import { reachTokens } from "../graph/cache-groups.js";
+import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
+import { BlockDemand, type CacheDemand, couldHold, firstBlocks } from "./block-demand.js";
 import type { SchedulerLimits } from "./limits.js";
 import { PriorityQueue } from "./priority-queue.js";
 import { computable, splitPrefillBudget } from "./prefill-budget.js";
@@ -20,13 +22,6 @@ export interface StepSlice {
   readonly outputs: number;
 }
 
-/** How many blocks of the KV cache are needed. */
-export interface CacheDemand {
-  readonly blocks: number;
-  /** Maximum that a single sequence may need. */
-  readonly largest: number;
-}
-
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
 
 type Submission = ScheduledSequence | "queue-full" | "too-large";
@@ -34,7 +29,9 @@ type Submission = ScheduledSequence | "queue-full" | "too-large";
 /** Composes the batch of each step. */
 export class Scheduler {
   readonly limits: SchedulerLimits;
-  readonly #pool: BlockPool;
+  readonly #pools: BlockPools;
+  /** Whether a cache group has a sliding window: its blocks are allocated and released step by step. */
+  readonly #hasWindows: boolean;
   readonly #copyBlock: CopyBlock;
   readonly #queue = new PriorityQueue();
   readonly #running = new PriorityQueue();
@@ -43,13 +40,14 @@ export class Scheduler {
   #runningSlots = 0;
   #preemptions = 0;
   /**
-   * The sequence that did not fit, and the pool's count of returned blocks at that time: it cannot fit until more are
+   * The sequence that did not fit, and the pools' count of returned blocks at that time: it cannot fit until more are
    * returned.
    */
   #unfit: { readonly sequence: ScheduledSequence; readonly returns: number } | undefined;
 
-  constructor(pool: BlockPool, limits: SchedulerLimits, copyBlock: CopyBlock) {
-    this.#pool = pool;
+  constructor(pools: BlockPools, limits: SchedulerLimits, copyBlock: CopyBlock) {
+    this.#pools = pools;
+    this.#hasWindows = pools.reaches.some((reach) => reachTokens(reach) < Number.POSITIVE_INFINITY);
     this.limits = limits;
     this.#copyBlock = copyBlock;
   }
@@ -68,20 +66,16 @@ export class Scheduler {
 
   /** Blocks that running sequences, and those that could run beside them, may need. */
   demand(): CacheDemand {
+    const demand = new BlockDemand(this.#pools, this.limits.prefillTokens);
     let openSlots = this.limits.sequences;
-    let largest = 0;
-    let blocks = 0;
     for (const line of [this.#running, this.#queue]) {
       for (const { capacityTokens, slots } of line) {
-        if (slots > openSlots) return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
-        // One block more for each sequence but the first: admission keeps it free.
-        const own = this.#blocksFor(capacityTokens) * slots;
-        blocks += own + (openSlots === this.limits.sequences ? slots - 1 : slots);
-        largest = Math.max(largest, this.#blocksFor(capacityTokens));
+        if (slots > openSlots) return demand.total();
+        demand.add(capacityTokens, slots);
         openSlots -= slots;
       }
     }
-    return { blocks: Math.min(blocks, this.#pool.maxBlocks), largest };
+    return demand.total();
   }
 
   /** Preempts all running sequences. */
@@ -92,13 +86,11 @@ export class Scheduler {
   /** Queues a sequence, unless the queue is full or the sequence could never run. */
   submit(options: SequenceOptions): Submission {
     const { capacityTokens, slots, priority } = options;
-    if (this.#blocksFor(capacityTokens) > this.#pool.maxBlocks || slots > this.limits.sequences) return "too-large";
+    const fits = couldHold(this.#pools, this.#pools.maxBlocks, capacityTokens);
+    if (!fits || slots > this.limits.sequences) return "too-large";
     if (!this.#hasRoomFor(slots)) return "queue-full";
-    const sequence = new ScheduledSequence(
-      options,
-      queuePositionAt(this.#steps, priority, this.#arrivals++),
-      this.#pool,
-    );
+    const position = queuePositionAt(this.#steps, priority, this.#arrivals++);
+    const sequence = new ScheduledSequence(options, position, this.#pools);
     this.#queue.insert(sequence);
     return sequence;
   }
@@ -114,9 +106,9 @@ export class Scheduler {
     const twin = new ScheduledSequence(
       options,
       { ...queuePosition, fork: queuePosition.fork + sequence.slots - 1 },
-      this.#pool,
+      this.#pools,
     );
-    twin.table = sequence.table.fork();
+    twin.tables = sequence.tables.fork();
     twin.computed = sequence.computed;
     twin.state = "running";
     sequence.slots--;
@@ -140,11 +132,13 @@ export class Scheduler {
     const shares = splitPrefillBudget(this.#prompts(step), {
       tokens: Math.min(most, stepTokens - slices.length),
       spareOutputs: stepOutputs - this.#running.length,
-      blockTokens: this.#pool.blockTokens,
+      blockTokens: this.#pools.blockTokens,
     });
     for (const { sequence, tokens } of shares) {
+      const count = this.#makeRoomForChunk(sequence, tokens, slices);
+      if (count === 0) continue;
       sequence.servedStep = step;
-      slices.push({ sequence, start: sequence.computed, count: tokens, outputs: sequence.outputsOf(tokens) });
+      slices.push({ sequence, start: sequence.computed, count, outputs: sequence.outputsOf(count) });
     }
     return slices.length === 0 ? undefined : slices;
   }
@@ -157,8 +151,9 @@ export class Scheduler {
     for (const { sequence, count } of slices) {
       if (sequence.state !== "running") continue;
       sequence.computed += count;
-      if (spoiled.has(sequence)) sequence.table.invalidate();
-      else sequence.table.commit(sequence.tokens, sequence.computed);
+      if (spoiled.has(sequence)) sequence.tables.invalidate();
+      else sequence.tables.commit(sequence.tokens, sequence.computed);
+      if (this.#hasWindows) sequence.tables.releaseUnseen(sequence.computed);
     }
   }
 
@@ -174,13 +169,30 @@ export class Scheduler {
    * itself.
    */
   #makeRoom(sequence: ScheduledSequence): boolean {
-    while (!sequence.table.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
+    while (!sequence.tables.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
       if (last === undefined) throw new RangeError("no running sequence holds the missing blocks");
       this.#preempt(last);
       if (last === sequence) return false;
     }
     return true;
+  }
+
+  /**
+   * Allocates the blocks of a prefill chunk, a shorter one if they are scarce, and returns its length. A sequence that
+   * gets none preempts the last in order, or waits if that is itself; full attention's blocks it has from the start.
+   */
+  #makeRoomForChunk(sequence: ScheduledSequence, tokens: number, slices: StepSlice[]): number {
+    if (!this.#hasWindows) return tokens;
+    while (sequence.state === "running") {
+      const count = sequence.tables.makeSomeWritable(sequence.computed, tokens, this.#copyBlock);
+      const { last } = this.#running;
+      if (count > 0 || last === undefined || last === sequence) return count;
+      this.#preempt(last);
+      const taken = slices.findIndex((slice) => slice.sequence === last);
+      if (taken >= 0) slices.splice(taken, 1);
+    }
+    return 0;
   }
 
   #preempt(sequence: ScheduledSequence): void {
@@ -224,21 +236,28 @@ export class Scheduler {
     }
   }
 
-  /** Takes the blocks of all known tokens, and leaves one free for each running sequence, which may need it soon. */
+  /**
+   * Takes the blocks of all known tokens, or those that a window begins with, and leaves one of each group free for each
+   * running sequence, which may need it soon.
+   */
   #fits(sequence: ScheduledSequence): boolean {
     if (this.#isUnfit(sequence)) return false;
     sequence.adopt();
-    const missing = this.#blocksFor(sequence.length) - sequence.table.blocks.length;
-    if (missing + this.#running.length <= this.#pool.availableBlocks && sequence.table.reserve(sequence.length))
-      return true;
+    const { tables } = sequence;
+    const blocks = firstBlocks(this.#pools, sequence);
+    const leaves = this.#pools.groups.every(
+      ({ availableBlocks }, group) =>
+        tables.groups[group].missingFor(blocks[group]) + this.#running.length <= availableBlocks,
+    );
+    if (leaves && tables.reserve(blocks)) return true;
     sequence.cachedTokens = sequence.preemptions === 0 ? 0 : sequence.cachedTokens;
     sequence.release();
-    this.#unfit = { sequence, returns: this.#pool.releases };
+    this.#unfit = { sequence, returns: this.#pools.releases };
     return false;
   }
 
   #isUnfit(sequence: ScheduledSequence): boolean {
-    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pool.releases;
+    return this.#unfit?.sequence === sequence && this.#unfit.returns === this.#pools.releases;
   }
 
   /** Running sequences that are not in this step yet and have tokens to compute. */
@@ -250,9 +269,5 @@ export class Scheduler {
       if (computable(sequence) > 0) prompts.push(sequence);
     }
     return prompts;
-  }
-
-  #blocksFor(tokens: number): number {
-    return Math.ceil(tokens / this.#pool.blockTokens);
   }
 }

@@ -3,8 +3,11 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BlockPool } from "../kv-cache/block-pool.js";
+import { firstVisible } from "../graph/cache-groups.js";
+import type { KvReach } from "../graph/program.js";
+import { BlockPools } from "../kv-cache/block-pools.js";
 import { BlockCopies } from "../kv-cache/block-copies.js";
+import { sequenceBlocks } from "../backends/cache-size.js";
 import { schedulerLimits } from "./limits.js";
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 import { Scheduler, type StepSlice } from "./scheduler.js";
@@ -37,15 +40,17 @@ interface World {
   readonly priorities: number;
   readonly seed: number;
   readonly sharesPrefixes: boolean;
+  /** Cache groups beside full attention. */
+  readonly windows?: readonly (KvReach & { readonly blocks: number })[];
 }
 
 class Simulation {
-  readonly pool: BlockPool;
+  readonly pools: BlockPools;
   readonly scheduler: Scheduler;
   readonly roll: (sides: number) => number;
-  /** What each slot of the cache holds: the hash of everything up to it. */
-  readonly slots: Int32Array;
-  readonly copies: BlockCopies;
+  /** What each slot of each cache group holds: the hash of everything up to it. */
+  readonly slots: readonly Int32Array[];
+  readonly copies: readonly BlockCopies[];
   readonly owners = new Map<ScheduledSequence, { readonly request: Request; written: number }>();
   readonly admitted: ScheduledSequence[] = [];
   readonly lastServed = new Map<ScheduledSequence, number>();
@@ -54,21 +59,24 @@ class Simulation {
   refused = 0;
   steps = 0;
 
-  constructor({ blocks, requests, priorities, seed, sharesPrefixes }: World) {
+  constructor({ blocks, requests, priorities, seed, sharesPrefixes, windows = [] }: World) {
     this.roll = dice(seed);
-    this.pool = new BlockPool(blocks, BLOCK_TOKENS, { sharesPrefixes });
-    this.slots = new Int32Array(blocks * BLOCK_TOKENS);
-    this.copies = new BlockCopies((pairs) => {
-      for (let index = 0; index < pairs.length; index += 2) {
-        this.slots.copyWithin(
-          pairs[index + 1] * BLOCK_TOKENS,
-          pairs[index] * BLOCK_TOKENS,
-          (pairs[index] + 1) * BLOCK_TOKENS,
-        );
-      }
-    });
+    this.pools = new BlockPools([{ blocks }, ...windows], BLOCK_TOKENS, { sharesPrefixes });
+    this.slots = this.pools.groups.map((pool) => new Int32Array(pool.blocks * BLOCK_TOKENS));
+    this.copies = this.slots.map(
+      (slots) =>
+        new BlockCopies((pairs) => {
+          for (let index = 0; index < pairs.length; index += 2) {
+            slots.copyWithin(
+              pairs[index + 1] * BLOCK_TOKENS,
+              pairs[index] * BLOCK_TOKENS,
+              (pairs[index] + 1) * BLOCK_TOKENS,
+            );
+          }
+        }),
+    );
     const limits = schedulerLimits({ maxStepTokens: 32, maxStepOutputs: 12 }, { sequences: 12, queued: 30 });
-    this.scheduler = new Scheduler(this.pool, limits, (from, to) => this.copies.add(from, to));
+    this.scheduler = new Scheduler(this.pools, limits, (from, to, group) => this.copies[group].add(from, to));
     this.waiting = Array.from({ length: requests }, () => this.request(priorities));
   }
 
@@ -114,15 +122,19 @@ class Simulation {
   }
 
   /**
-   * What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before.
+   * What the device would do: slots get the hash of all tokens up to theirs, made from what lies in the slot before. A
+   * window that begins with the token's own position cannot see that one.
    */
   compute(slices: readonly StepSlice[]): void {
-    this.copies.flush();
+    for (const copies of this.copies) copies.flush();
     for (const { sequence, start, count } of slices) {
-      const { tokens, table } = sequence;
-      for (let position = start; position < start + count; position++) {
-        const before = position === 0 ? 1 : this.slots[slotOf(table.blocks, position - 1)];
-        this.slots[slotOf(table.blocks, position)] = (Math.imul(before, 31) + tokens[position] + 1) | 0;
+      const { tokens, tables } = sequence;
+      for (const [group, { blocks }] of tables.groups.entries()) {
+        for (let position = start; position < start + count; position++) {
+          const isSeen = firstVisible(this.pools.reaches[group], position) < position;
+          const before = isSeen ? this.slots[group][slotOf(blocks, position - 1)] : hashBefore(tokens, position);
+          this.slots[group][slotOf(blocks, position)] = (Math.imul(before, 31) + tokens[position] + 1) | 0;
+        }
       }
     }
   }
@@ -165,6 +177,12 @@ class Simulation {
   }
 }
 
+function hashBefore(tokens: Int32Array, end: number): number {
+  let hash = 1;
+  for (let position = 0; position < end; position++) hash = (Math.imul(hash, 31) + tokens[position] + 1) | 0;
+  return hash;
+}
+
 function slotOf(blocks: Int32Array, position: number): number {
   return blocks[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
 }
@@ -177,23 +195,36 @@ function checkStep(simulation: Simulation, slices: readonly StepSlice[], decodin
   const served = new Set(slices.map(({ sequence }) => sequence));
   expect(served.size).toBe(slices.length);
   expect(decoding.filter((decoder) => decoder.state === "running" && !served.has(decoder))).toEqual([]);
-  const written = new Set<number>();
-  for (const { sequence, start, count } of slices) {
+  for (const { sequence, start } of slices) {
     if (sequence.state !== "running" || sequence.computed !== start)
       expect.fail(`a slice from ${start} of a ${sequence.state} sequence`);
-    for (let position = start; position < start + count; position++)
-      written.add(slotOf(sequence.table.blocks, position));
   }
-  expect(written.size).toBe(total(({ count }) => count));
+  for (const [group, reach] of simulation.pools.reaches.entries()) {
+    const written = new Set<number>();
+    for (const { sequence, start, count } of slices) {
+      const { blocks, heldBlocks, firstHeld } = sequence.tables.groups[group];
+      for (let position = start; position < start + count; position++) written.add(slotOf(blocks, position));
+      // No more than the step needs, or what a sequence is admitted with.
+      const end = Math.max(Math.ceil((start + count) / BLOCK_TOKENS), blocks.length);
+      expect(heldBlocks).toBe(end - firstHeld);
+      const most = sequenceBlocks(reach, sequence.length, { stepTokens: limits.stepTokens, blockTokens: BLOCK_TOKENS });
+      expect(heldBlocks).toBeLessThanOrEqual(most);
+    }
+    expect(written.size).toBe(total(({ count }) => count));
+  }
 }
 
-function checkContents({ slots }: Simulation, slices: readonly StepSlice[]): void {
+/** What the queries of the step see is there, in every group. */
+function checkContents({ slots, pools }: Simulation, slices: readonly StepSlice[]): void {
   for (const { sequence, start, count } of slices) {
     let hash = 1;
     for (let position = 0; position < start + count; position++) {
       hash = (Math.imul(hash, 31) + sequence.tokens[position] + 1) | 0;
-      if (slots[slotOf(sequence.table.blocks, position)] !== hash)
-        expect.fail(`position ${position} holds something else`);
+      for (const [group, reach] of pools.reaches.entries()) {
+        if (position < firstVisible(reach, start)) continue;
+        if (slots[group][slotOf(sequence.tables.groups[group].blocks, position)] !== hash)
+          expect.fail(`position ${position} of group ${group} holds something else`);
+      }
     }
   }
 }
@@ -235,7 +266,7 @@ function run(world: World): Simulation {
     expect(idleSteps).toBeLessThan(50);
   }
   expect(simulation.scheduler).toMatchObject({ running: 0, queued: 0 });
-  expect(simulation.pool.availableBlocks).toBe(world.blocks);
+  for (const pool of simulation.pools.groups) expect(pool.availableBlocks).toBe(pool.blocks);
   return simulation;
 }
 
@@ -274,5 +305,44 @@ describe("a simulated day", () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  const window = fc.integer({ min: 1, max: 40 });
+  const reach: fc.Arbitrary<KvReach> = fc.oneof(
+    fc.record({ window }),
+    fc.record({ chunk: window }),
+    fc.record({ window, chunk: window }),
+  );
+
+  it("ends whatever the windows and their blocks, with everything in place that a query sees", () => {
+    const world = fc.record({
+      blocks: fc.integer({ min: 13, max: 60 }),
+      requests: fc.integer({ min: 1, max: 60 }),
+      priorities: fc.integer({ min: 1, max: 3 }),
+      seed: fc.nat(),
+      sharesPrefixes: fc.boolean(),
+      windows: fc.array(
+        fc.tuple(reach, fc.integer({ min: 0, max: 30 })).map(([drawn, more]) => {
+          const least = sequenceBlocks(drawn, 50, { stepTokens: BLOCK_TOKENS, blockTokens: BLOCK_TOKENS });
+          return { ...drawn, blocks: least + more };
+        }),
+        { minLength: 1, maxLength: 2 },
+      ),
+    });
+    fc.assert(
+      fc.property(world, (drawn) => {
+        expect(run(drawn).refused).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.each([8, 200])("ends 1,000 requests over %i blocks of a window", (blocks) => {
+    const windows = [{ window: 9, blocks }];
+    const simulation = run({ blocks: 60, requests: 1000, priorities: 1, seed: blocks, sharesPrefixes: true, windows });
+    expect(simulation.refused).toBe(0);
+    if (blocks === 8) expect(simulation.scheduler.preemptions).toBeGreaterThan(10);
+    const arrivals = simulation.admitted.map(({ queuePosition }) => queuePosition.arrival);
+    expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
   });
 });

@@ -13,6 +13,8 @@ export interface TensorDescriptor {
   readonly shape: Shape;
   readonly elements: number;
   readonly sizeBytes: number;
+  /** Whether a device leaves it in host memory, because it is large and only single rows of it are read. */
+  readonly onHost?: boolean;
 }
 
 /** The number of elements in a row: the first dimension. */

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { str, u32 } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
+import { randomModel } from "../conformance/models/random-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 
@@ -92,6 +93,45 @@ describe("as text", () => {
     expect(stdout).toMatch(
       /^memory\n {2}weights +(?:mapped|[\d.]+ \w?B) +[\d.]+ MB in the file\n {2}KV cache .*512 tokens.*\n {2}scratch .*\n {2}together .* fits\n {2}free now /m,
     );
+  });
+
+  it("shows what layers with a sliding window keep", async () => {
+    using folder = new TemporaryFolder();
+    const path = folder.file("model.gguf");
+    await writeGguf(
+      path,
+      randomModel({
+        seed: 3,
+        architecture: "gemma3",
+        types: ["F32"],
+        width: 64,
+        heads: 2,
+        kvHeads: 1,
+        headWidth: 32,
+        feedForward: 64,
+        layers: 6,
+        vocabulary: 300,
+        context: 8192,
+        epsilon: 1e-5,
+        tied: true,
+        metadata: [u32("gemma3.attention.sliding_window", 64)],
+      }),
+    );
+    const args = ["plan", "-m", path, "--ctx", "8192", "--backend", "reference"];
+    const { stdout } = await rocmforge(args);
+    expect(stdout).toMatch(
+      /^ {2}KV cache .*\n {2} {2}5 layers +256 positions: a window of 64 tokens\n {2} {2}1 layer +8,192 positions: all tokens$/m,
+    );
+    const { stdout: json } = await rocmforge([...args, "--json"]);
+    expect(JSON.parse(json)).toMatchObject({
+      memory: { kvCacheBytes: (5 * 256 + 8192) * 2 * 32 * 4 },
+      kvCacheGroups: [
+        { layers: [0, 1, 2, 3, 4], window: 64, positions: 256 },
+        { layers: [5], positions: 8192 },
+      ],
+    });
+    const { stdout: dump } = await rocmforge([...args, "--dump"]);
+    expect(dump).toMatch(/^ {2}cache group 0: layers 0, 1, 2, 3, 4: a window of 64 tokens$/m);
   });
 
   it("dumps the whole program", async () => {

@@ -223,6 +223,36 @@ describeSubjects((subject) => {
     },
   );
 
+  it.for(subject.spread<SupportedTypeName>(["F32", "F16", "Q8_0", "Q6_K", "Q4_K", "Q5_0"], ["Q8_0", "Q4_K"]))(
+    "embeds rows of a table of %s that stays in host memory",
+    async (type, { skip }) => {
+      const wanted: ProgramCase = {
+        vocabularySize: 33,
+        weights: {
+          table: randomWeight(new Dice(6), "F32", [64, 33]),
+          layers: randomWeight(new Dice(7), type, [512, 33]),
+        },
+        build: (graph) => {
+          const left = graph.embed("table", 64, 33);
+          const looked = graph.embed("layers", 512, 33, { scale: 1.5, onHost: true });
+          const sum = graph.add(left, graph.columns(looked, "part", 448, 64));
+          return { hidden: graph.selectRows(sum, "outputs") };
+        },
+      };
+      // Steps of one size again and again are replayed from a captured graph.
+      await expectRows(
+        subject,
+        wanted,
+        { width: 64, counts: [1, 1, 1, 1, 33, 5, 1], tolerance: 1e-13 },
+        skip,
+        (count, index) => ({
+          ...plainStep(count),
+          tokens: Int32Array.from({ length: count }, (_, row) => (row * 7 + index * 5) % 30),
+        }),
+      );
+    },
+  );
+
   const matmuls = CAPPED.filter(({ type }) => subject.types.some(({ name }) => name === type));
   it.for(subject.spread(matmuls, matmuls.slice(0, 1)))(
     "soft-caps a matmul of $type, bias: $bias, scale: $scale, added: $added",
@@ -306,11 +336,12 @@ async function expectRows(
   wanted: ProgramCase,
   { width, counts, tolerance }: Judged,
   skip: Skip,
+  stepOf: (count: number, index: number) => StepInput = (count) => plainStep(count),
 ): Promise<void> {
   skipUnsupported(subject, wanted, skip);
   await using reference = new ReferenceBackend();
   await using backend = subject.create();
-  const steps = counts.map((count) => plainStep(count));
+  const steps = counts.map(stepOf);
   const expected = await runSteps(reference, wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, count] of counts.entries()) {

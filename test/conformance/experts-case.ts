@@ -50,7 +50,7 @@ export function logitsOf(dice: Dice, experts: number, used: number, choice: Choi
   const order = Array.from({ length: experts }, (_, expert) => expert);
   if (choice !== "same") for (const expert of order) swap(order, expert, dice.below(experts));
   if (choice === "half") order.sort((left, right) => (left % 2) - (right % 2));
-  const logits = new Array<number>(experts);
+  const logits = Array.from({ length: experts }, () => 0);
   for (const [rank, expert] of order.entries()) logits[expert] = 1 - rank * (rank < used ? 0.25 : 0.3);
   return logits;
 }

@@ -30,7 +30,13 @@ const NETWORK_TOLERANCE = 3e-4;
 const TOKEN_COUNTS = [1, 2, 5, 9, 33, 200];
 const ROUTED_TOKENS = 33;
 
-const GATINGS: readonly RouteExpertsOperation["gating"][] = ["softmax", "sigmoid", "softmax-selected", "sqrt-softplus"];
+const GATINGS: readonly RouteExpertsOperation["gating"][] = [
+  "softmax",
+  "sigmoid",
+  "softmax-selected",
+  "sqrt-softplus",
+  "sigmoid-selected",
+];
 
 interface RouterCase extends Routing {
   readonly experts: number;

@@ -11,7 +11,7 @@ import type {
 } from "../../src/backends/contract.js";
 import { GraphBuilder } from "../../src/graph/builder.js";
 import { type ValueId, weightsOf } from "../../src/graph/operation.js";
-import type { KvShape, Program } from "../../src/graph/program.js";
+import type { KvShape, Program, WeightSpec } from "../../src/graph/program.js";
 import { encodeTensor } from "../../src/quant/codec.js";
 import { layoutByName, type SupportedTypeName } from "../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
@@ -90,7 +90,7 @@ export async function withProgram<Result>(
 ): Promise<Result> {
   const { blockTokens = 16, blocks = 64, kvCacheType = backend.defaultKvCacheType } = subject;
   const program = programOf(subject);
-  const tensors = program.weights.map(({ name }) => lazyWeight(name, subject, backend));
+  const tensors = program.weights.map((spec) => lazyWeight(spec, subject, backend));
   using compiled = backend.compile(program, tensors, {
     maxTokens: backend.maxStepTokens,
     maxOutputs: backend.maxStepOutputs,
@@ -101,7 +101,7 @@ export async function withProgram<Result>(
   using cache =
     subject.kv === undefined
       ? undefined
-      : backend.createKvCache({ ...subject.kv, blocks, blockTokens, type: kvCacheType });
+      : backend.createKvCache({ ...program.kv, blocks, blockTokens, type: kvCacheType });
   try {
     return await use(compiled, cache);
   } finally {
@@ -115,8 +115,8 @@ function descriptorOf(name: string, { weights }: ProgramCase): TensorDescriptor 
   return { name, layout: layoutByName(type), shape, elements, sizeBytes: data.length };
 }
 
-function lazyWeight(name: string, subject: ProgramCase, backend: Backend): LazyTensor {
-  const descriptor = descriptorOf(name, subject);
+function lazyWeight({ name, onHost = false }: WeightSpec, subject: ProgramCase, backend: Backend): LazyTensor {
+  const descriptor = { ...descriptorOf(name, subject), ...(onHost ? { onHost } : {}) };
   const { data } = subject.weights[name];
   return new LazyTensor(descriptor, () =>
     backend.upload({

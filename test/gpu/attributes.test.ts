@@ -72,7 +72,6 @@ describe("decoding with a window", () => {
   it.each([
     [100, 2],
     [1024, 9],
-    [4096, 33],
   ])("launches splits for the %i positions of the window, at any depth", (window, splits) => {
     const size = decode(8000);
     expect(visibleSplits({ window }, size.splits)).toBe(splits);
@@ -81,6 +80,21 @@ describe("decoding with a window", () => {
     expect(attention.grid(size)[0]).toBe(splits);
     expect(merge.file).toBe("attention/combine");
     expect(variantOf(merge, size).defines).toMatchObject({ WINDOW: window });
+  });
+
+  it("launches parts for a long window alone, at any depth", () => {
+    const gridAt = (longest: number): readonly (string | number)[] => {
+      const size = decode(longest);
+      const [attention, merge] = launchesOf({ window: 4096 }, size);
+      expect(merge.file).toBe("attention/deep-combine");
+      expect(variantOf(merge, size).defines).toMatchObject({ WINDOW: 4096 });
+      expect(variantOf(attention, size).defines).toMatchObject({ WINDOW: 4096 });
+      return [attention.file, ...attention.grid(size)];
+    };
+    expect(visibleSplits({ window: 4096 }, decode(8000).splits)).toBe(33);
+    // 4224 positions, in parts of 256 and more; 60 multiprocessors have two kv heads.
+    expect(gridAt(8000)).toEqual(["attention/deep-decode", 2, 17, 1]);
+    expect(gridAt(8192)).toEqual(gridAt(5000));
   });
 
   it("launches the same kernels as without one while the sequence is shorter than a split", () => {

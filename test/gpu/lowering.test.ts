@@ -111,6 +111,23 @@ describe("a step", () => {
     expect(decode(200)).not.toContain("rope, store and attention");
   });
 
+  it("of a deep context has attention of its own, but not in deterministic mode", async () => {
+    const deep = ["rope, store and deep attention", "deep attention, merged"];
+    for (const [longest, deterministic, attention] of [
+      [1024, false, JOINED_ATTENTION],
+      [1025, false, deep],
+      [4096, false, deep],
+      [4096, true, JOINED_ATTENTION],
+    ] as const) {
+      const labels = launched(await contextOf("quantised", deterministic), sizeOf(1, 1, longest));
+      const first = labels.indexOf(attention[0]);
+      expect(labels.slice(first, first + 2)).toEqual(attention);
+      expect(labels.filter((label) => label.endsWith("attention"))).toEqual(
+        labels.filter((label) => label === attention[0]),
+      );
+    }
+  });
+
   it("never has a block write its result where another one reads", async () => {
     for (const model of ["quantised", "plain"] as const) {
       const context = await contextOf(model);

@@ -3,7 +3,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { MemoryAdvice } from "../../src/backends/memory-fit.js";
+import { arr, u32 } from "../../src/gguf/entry.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { Model } from "../../src/model/model.js";
+import { ExecutionPlan } from "../../src/plan/execution-plan.js";
+import { familyModel } from "../conformance/models/family-model.js";
 import type { ModelOptions } from "../../src/engine/open-plan.js";
 import { BackendError } from "../../src/errors.js";
 import { describeEmulator } from "./emulator/build.js";
@@ -100,6 +105,28 @@ describeEmulator("a card", () => {
     const smaller = folder.file("large-smaller.gguf");
     await writeModel(smaller, { ...LARGE, types: [type as "Q4_K"] });
     await expect(fill(smaller, tight, { contextTokens: 256 })).resolves.toBeGreaterThan(0);
+  });
+
+  it("holds no table of embeddings for each layer, which is larger than the card", async () => {
+    const path = folder.file("layer-embeddings.gguf");
+    const [layers, width, vocabularySize] = [3, 2048, 1500];
+    const keys = [
+      u32("attention.sliding_window", 8),
+      arr("attention.sliding_window_pattern", "bool", [true, true, false]),
+      u32("embedding_length_per_layer_input", width),
+    ];
+    const shape = { architecture: "gemma4", layers, headWidth: 16, tied: true, vocabularySize, keys: () => keys };
+    await writeGguf(path, familyModel(3, shape));
+    const tableBytes = 4 * layers * width * vocabularySize;
+    const tight = 32 << 20;
+    expect(tableBytes).toBeGreaterThan(tight);
+    await using loader = await GgufLoader.open(path);
+    await using plan = ExecutionPlan.fromLoader(loader, openCard(tight), { contextTokens: 64 });
+    const { weightBytes, residentWeightBytes } = plan.memory();
+    expect(weightBytes).toBeGreaterThan(tableBytes);
+    expect(residentWeightBytes).toBeLessThan(weightBytes - tableBytes + (1 << 20));
+    expect(residentWeightBytes).toBeGreaterThanOrEqual(weightBytes - tableBytes);
+    await expect(fill(path, tight, { contextTokens: 64 })).resolves.toBeGreaterThan(0);
   });
 
   it("loads what its driver reports no memory for where it is told to try", async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { OutputRow, StepInput } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
-import { BlockPool } from "../../src/kv-cache/block-pool.js";
+import { BlockPools } from "../../src/kv-cache/block-pools.js";
 import { describeEmulator } from "./emulator/build.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { emulatedHip } from "./emulated-hip.js";
@@ -30,14 +30,14 @@ async function rowsOf(warmsUp: boolean): Promise<readonly (readonly OutputRow[])
     await using model = await openModel(path, backend);
     const { plan } = model;
     using kvCache = plan.createKvCache(2 * CONTEXT);
-    const pool = new BlockPool(kvCache.options.blocks, BLOCK_TOKENS);
-    const own = pool.allocate(CONTEXT / BLOCK_TOKENS) ?? [];
+    const pools = new BlockPools([{ blocks: kvCache.options.blocks }], BLOCK_TOKENS);
+    const own = pools.groups[0].allocate(CONTEXT / BLOCK_TOKENS) ?? [];
     const owned = (step: StepInput): StepInput => ({ ...step, blockTables: [Int32Array.from(own)] });
     const rows = [await plan.step(owned(promptStep(20)), kvCache)];
     if (warmsUp) {
       const warmUp = new WarmUp({
         plan,
-        store: { kvCache, pool },
+        store: { kvCache, pools },
         vocabularySize: VOCABULARY,
         sequences: SEQUENCES,
         isBusy: () => false,

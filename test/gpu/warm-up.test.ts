@@ -10,7 +10,7 @@ import type { StepInput, StepShape } from "../../src/backends/contract.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
-import { BlockPool } from "../../src/kv-cache/block-pool.js";
+import { BlockPools } from "../../src/kv-cache/block-pools.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { Dice } from "../support/dice.js";
@@ -42,7 +42,7 @@ async function open(changes: Parameters<typeof writeModel>[1] = {}): Promise<Ope
   const loader = await GgufLoader.open(path);
   const plan = ExecutionPlan.fromLoader(loader, backend, { contextTokens: CONTEXT, blockTokens: BLOCK_TOKENS });
   const kvCache = plan.createKvCache(SEQUENCES * CONTEXT);
-  const pool = new BlockPool(kvCache.options.blocks, BLOCK_TOKENS);
+  const pools = new BlockPools([{ blocks: kvCache.options.blocks }], BLOCK_TOKENS);
   return {
     driver,
     compiler,
@@ -53,14 +53,14 @@ async function open(changes: Parameters<typeof writeModel>[1] = {}): Promise<Ope
       await plan.step(stepOf({ decoding: 1, prompt: 0, longest: 1 }), kvCache);
       const warmUp = new WarmUp({
         plan,
-        store: { kvCache, pool },
+        store: { kvCache, pools },
         vocabularySize: VOCABULARY,
         sequences,
         isBusy: () => false,
       });
       await warmUp.run(NEVER);
       await warmUp.ended;
-      expect(pool.freeBlocks).toBe(pool.blocks);
+      expect(pools.groups[0].freeBlocks).toBe(pools.groups[0].blocks);
       return warmUp;
     },
     async [Symbol.asyncDispose]() {

@@ -6,13 +6,12 @@ import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { ACTIVATIONS } from "../../src/backends/reference/activations.js";
 import { Model } from "../../src/model/model.js";
-import { GEMMA_CASES, GEMMA_TOKENS, tableGelu } from "../conformance/models/gemma-cases.js";
+import { GEMMA_CASES, GEMMA_TOKENS } from "../conformance/models/gemma-cases.js";
 import { distance, logProbabilities } from "../conformance/models/log-probabilities.js";
 import { drawnCase, FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "../conformance/models/random-cases.js";
 import { randomModel, randomTokens, widened } from "../conformance/models/random-model.js";
+import { tableGeluBackend } from "../conformance/models/table-gelu.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { peerIsInstalled } from "./llama-cpp.js";
 import { peerLogits } from "./peer-logits.js";
@@ -33,13 +32,8 @@ const FIRST_SEED = Number(process.env["ROCMFORGE_SEED"] ?? 1_000);
 const folder = new TemporaryFolder();
 const seen: { name: string; largest: number }[] = [];
 
-/** GELU as llama.cpp computes it, so that only the weights' meaning is compared; other families have none. */
-const gelu = tableGelu((x) => ACTIVATIONS.gelu(x, 1));
-const ACTIVATIONS_OF_PEER = { gelu: (gate: number, up: number) => gelu(gate) * up };
-
 async function ourLogits(path: string, tokens: Int32Array): Promise<Float32Array> {
-  const backend = new ReferenceBackend({ activations: ACTIVATIONS_OF_PEER });
-  await using model = await Model.open(path, backend, { contextTokens: tokens.length });
+  await using model = await Model.open(path, tableGeluBackend(), { contextTokens: tokens.length });
   return await model.logits(tokens);
 }
 

@@ -2,13 +2,17 @@
 
 import { writeFileSync } from "node:fs";
 import { writeGguf } from "../../src/gguf/writer.js";
+import { familyModel } from "../conformance/models/family-model.js";
 import { logProbabilities } from "../conformance/models/log-probabilities.js";
-import { randomModel, randomTokens, widened } from "../conformance/models/random-model.js";
+import { type RandomModel, randomModel, randomTokens, widened } from "../conformance/models/random-model.js";
 import {
   ANSWERS_FILE,
+  FAMILY_ANSWERS_FILE,
+  FAMILY_TOKENS,
   hashOfWeights,
   probes,
   RECORDED_CASES,
+  RECORDED_FAMILIES,
   RECORDED_TOKENS,
 } from "../conformance/models/recorded-answers.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
@@ -19,22 +23,44 @@ const HOW =
   "each position: token, log-probability after it, the five likeliest and three drawn ones";
 
 export async function recordAnswers(): Promise<number> {
+  const models = RECORDED_CASES.map(({ name, spec: { seed, vocabulary }, spec }) => ({
+    name,
+    model: randomModel(spec),
+    tokens: randomTokens(seed, RECORDED_TOKENS),
+    vocabulary,
+  }));
+  return await record(ANSWERS_FILE, models);
+}
+
+export async function recordFamilyAnswers(): Promise<number> {
+  const models = RECORDED_FAMILIES.map(({ name, seed, shape, shape: { vocabularySize: vocabulary = 0 } }) => ({
+    name,
+    model: familyModel(seed, shape),
+    tokens: randomTokens(seed, FAMILY_TOKENS),
+    vocabulary,
+  }));
+  return await record(FAMILY_ANSWERS_FILE, models);
+}
+
+interface AskedModel {
+  readonly name: string;
+  readonly model: RandomModel;
+  readonly tokens: Int32Array;
+  readonly vocabulary: number;
+}
+
+async function record(file: URL, models: readonly AskedModel[]): Promise<number> {
   using folder = new TemporaryFolder();
   const lines: string[] = [];
-  for (const { name, spec } of RECORDED_CASES) {
-    const model = randomModel(spec);
-    await writeGguf(folder.file("model.gguf"), widened(model));
-    const logits = await peerLogits(
-      folder.file("model.gguf"),
-      randomTokens(spec.seed, RECORDED_TOKENS),
-      spec.vocabulary,
-    );
-    const logs = logProbabilities(logits, spec.vocabulary);
-    const positions = Array.from({ length: RECORDED_TOKENS }, (_, row) =>
-      probes(logs.subarray(row * spec.vocabulary, (row + 1) * spec.vocabulary), row),
+  for (const { name, model, tokens, vocabulary } of models) {
+    const path = folder.file("model.gguf");
+    await writeGguf(path, widened(model));
+    const logs = logProbabilities(await peerLogits(path, tokens, vocabulary), vocabulary);
+    const positions = Array.from(tokens, (_, row) =>
+      probes(logs.subarray(row * vocabulary, (row + 1) * vocabulary), row),
     );
     lines.push(JSON.stringify({ name, weights: hashOfWeights(model), positions }));
   }
-  writeFileSync(ANSWERS_FILE, `{\n"how": ${JSON.stringify(HOW)},\n"answers": [\n${lines.join(",\n")}\n]\n}\n`);
+  writeFileSync(file, `{\n"how": ${JSON.stringify(HOW)},\n"answers": [\n${lines.join(",\n")}\n]\n}\n`);
   return lines.length;
 }

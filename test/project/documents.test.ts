@@ -4,13 +4,24 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { ARCHITECTURES } from "../../src/architectures/registry.js";
 import type { Backend, KvCacheOptions, KvCacheType, Support } from "../../src/backends/contract.js";
 import { CpuBackend } from "../../src/backends/cpu/backend.js";
 import { supportsGpuKvCache } from "../../src/backends/gpu/memory/kv-layout.js";
 import { supportsOperation } from "../../src/backends/gpu/lowering/operation-table.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
-import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+import { type ModelShape, SHAPES } from "../../src/cli/synth/shape.js";
+import { shapeProgram } from "../../src/cli/synth/shape-weights.js";
+import { weightsOf } from "../../src/graph/operation.js";
+import type { Program } from "../../src/graph/program.js";
+import { layoutByName, SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
+import type { TensorDescriptor } from "../../src/tensor/descriptor.js";
 import { PRE_TOKENIZER_NAMES, preTokenizerByName } from "../../src/tokenizer/pre-tokenizers.js";
+import { familyFile, type FamilyShape } from "../conformance/models/family-model.js";
+import { FAMILY_NAMES, familyCase } from "../conformance/models/family-shapes.js";
+
+type Supports = Backend["supports"];
+type SupportsCache = Backend["supportsKvCache"];
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const read = (name: string): string => readFileSync(join(ROOT, name), "utf8");
@@ -119,6 +130,54 @@ describe("docs/support.md", () => {
   }
 
   const yesOrNo = (support: Support): string => (support === true ? "yes" : "no");
+
+  /** Why the backend cannot run a graph whose weights are F32, or true. */
+  function runs({ operations, weights, kv }: Program, supports: Supports, supportsCache: SupportsCache): Support {
+    const layout = layoutByName("F32");
+    const descriptors = weights.map(({ name, shape }): TensorDescriptor => {
+      const elements = shape.reduce((total, length) => total * length, 1);
+      return { name, layout, shape, elements, sizeBytes: 4 * elements };
+    });
+    for (const operation of operations) {
+      const support = supports(
+        operation,
+        weightsOf(operation).map((id) => descriptors[id]),
+      );
+      if (support !== true) return support;
+    }
+    return supportsCache({ ...kv, type: "f16", blocks: 1, blockTokens: 16 });
+  }
+
+  /** Graphs of small random shapes, and of the shapes of published models. */
+  function graphsOf(architecture: string): readonly Program[] {
+    const small = FAMILY_NAMES.flatMap((family) => [0, 1, 2, 3].map((number) => familyCase(family, number).shape));
+    const published: readonly FamilyShape[] = Object.values(SHAPES).map((shape) => {
+      const { vocabulary: _, ...rest }: ModelShape = shape;
+      return rest;
+    });
+    return [...small, ...published]
+      .filter((shape) => shape.architecture === architecture)
+      .map((drawn) => {
+        const { shape, metadata } = familyFile(drawn);
+        return shapeProgram(shape, metadata);
+      });
+  }
+
+  it("lists every family with what each backend answers for its graphs", () => {
+    const backends: readonly (readonly [Supports, SupportsCache])[] = [
+      [(...asked) => reference.supports(...asked), (options) => reference.supportsKvCache(options)],
+      [(operation) => CpuBackend.prototype.supports(operation), CpuBackend.prototype.supportsKvCache],
+      [supportsOperation, supportsGpuKvCache],
+    ];
+    const answers = ARCHITECTURES.map(({ name }) => {
+      const graphs = graphsOf(name);
+      expect(graphs.length).toBeGreaterThan(3);
+      const columns = backends.map((backend) => graphs.map((graph) => runs(graph, ...backend)));
+      return [name, ...columns.map((column) => (column.every((support) => support === true) ? "yes" : "no"))];
+    });
+    const listed = tableUnder("docs/support.md", "Families").map(([name, _models, ...columns]) => [name, ...columns]);
+    expect(listed.toSorted()).toEqual(answers.toSorted());
+  });
 
   it("lists every type with what each backend answers", () => {
     const answers = SUPPORTED.map((layout) => [

@@ -44,7 +44,13 @@ test("answers a chat", async () => {
     choices: [
       { index: 0, finish_reason: "stop", logprobs: null, message: { role: "assistant", content: "Hello there" } },
     ],
-    usage: { prompt_tokens: 20, completion_tokens: 11, total_tokens: 31, prompt_tokens_details: { cached_tokens: 2 } },
+    usage: {
+      prompt_tokens: 20,
+      completion_tokens: 11,
+      total_tokens: 31,
+      prompt_tokens_details: { cached_tokens: 2 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
   });
 });
 

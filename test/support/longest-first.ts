@@ -10,6 +10,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export const LONGEST_FILES: readonly string[] = [
   "test/project/native/native.test.ts",
   "test/conformance/models.test.ts",
+  "test/conformance/families.test.ts",
   "test/conformance/attributes.test.ts",
   "test/conformance/golden/golden-models.test.ts",
   "test/conformance/deterministic.test.ts",
@@ -17,6 +18,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/gpu/large-steps.test.ts",
   "test/gpu/graphs.test.ts",
   "test/conformance/golden/golden-cpu.test.ts",
+  "test/conformance/cache-groups.test.ts",
   "test/gpu/lifetimes.test.ts",
   "test/gpu/cuda/failures.test.ts",
   "test/server/serving/together.test.ts",
@@ -24,11 +26,13 @@ export const LONGEST_FILES: readonly string[] = [
   "test/project/native-build.test.ts",
   "test/project/scripts.test.ts",
   "test/library/chat/hostile-templates.test.ts",
+  "test/server/tool-conventions.test.ts",
   "test/grammar/served-answers.test.ts",
   "test/cli/serve.test.ts",
   "test/server/unread.test.ts",
   "test/server/serving/soak.test.ts",
   "test/cli/bench.test.ts",
+  "test/fuzz/family-mutation.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {

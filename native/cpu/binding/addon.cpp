@@ -16,7 +16,7 @@ namespace rocmforge {
 namespace {
 
 /// Raised with every change of index.d.ts that the TypeScript side could notice.
-constexpr int kBindingsVersion = 5;
+constexpr int kBindingsVersion = 6;
 constexpr size_t kMaxThreads = 1024;
 
 Napi::Value map_region(const Napi::CallbackInfo& info) {

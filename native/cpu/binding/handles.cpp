@@ -93,10 +93,11 @@ Napi::Value KvCacheHandle::copy_blocks(const Napi::CallbackInfo& info) {
     const std::shared_ptr<KvCache> cache = cache_;
     if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
     std::vector<int32_t> pairs = Reader(info[0], "pairs").int32s();
-    cache->check_copies(pairs);
+    const size_t group = Reader(info[1], "group").count(kMaxWhole);
+    cache->check_copies(pairs, group);
     if (!pairs.empty()) {
       StepQueue::instance().push(
-          std::make_shared<CopyJob>([cache, pairs = std::move(pairs)] { cache->copy_blocks(pairs); }));
+          std::make_shared<CopyJob>([cache, group, pairs = std::move(pairs)] { cache->copy_blocks(pairs, group); }));
     }
     return info.Env().Undefined();
   });
@@ -107,12 +108,10 @@ Napi::Value KvCacheHandle::copy_from(const Napi::CallbackInfo& info) {
     const std::shared_ptr<KvCache> cache = cache_;
     if (cache == nullptr) refuse("kvCache", "a KV cache in use", "one that was disposed");
     const std::shared_ptr<KvCache> source = from(Reader(info[0], "source"));
-    const size_t blocks = Reader(info[1], "blocks").count(source->options().blocks);
+    std::vector<int32_t> blocks = Reader(info[1], "blocks").int32s();
     cache->check_copy_from(*source, blocks);
-    if (blocks > 0) {
-      StepQueue::instance().push(
-          std::make_shared<CopyJob>([cache, source, blocks] { cache->copy_from(*source, blocks); }));
-    }
+    StepQueue::instance().push(
+        std::make_shared<CopyJob>([cache, source, blocks = std::move(blocks)] { cache->copy_from(*source, blocks); }));
     return info.Env().Undefined();
   });
 }

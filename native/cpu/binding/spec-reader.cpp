@@ -47,7 +47,31 @@ class ObjectFields final : public Fields {
 };
 
 KvLayerShape read_kv_layer(const Reader& shape) {
-  return {read_count(shape, "kvHeads"), read_count(shape, "keyWidth"), read_count(shape, "valueWidth")};
+  return {read_count(shape, "kvHeads"), read_count(shape, "keyWidth"), read_count(shape, "valueWidth"), 0};
+}
+
+/// How far back queries see each cache group; gives each layer its group, which it has exactly once.
+std::vector<KvReach> read_kv_groups(const Reader& shape, std::vector<KvLayerShape>& layers) {
+  const Reader groups = shape.field("groups");
+  if (groups.is_undefined()) return {KvReach{}};
+  std::vector<KvReach> reaches;
+  std::vector<bool> known(layers.size(), false);
+  const auto limit = [](const Reader& field) { return field.is_undefined() ? SIZE_MAX : field.count(kMaxWhole); };
+  for (const Reader& group : groups.entries(kMaxKvLayers)) {
+    for (const Reader& entry : group.field("layers").entries(kMaxKvLayers)) {
+      const size_t layer = entry.count(kMaxKvLayers);
+      if (layer >= layers.size() || known[layer])
+        refuse(entry.where(), "a layer below " + std::to_string(layers.size()) + " of no other group",
+               std::to_string(layer));
+      known[layer] = true;
+      layers[layer].group = reaches.size();
+    }
+    reaches.push_back({limit(group.field("window")), limit(group.field("chunk"))});
+  }
+  for (size_t layer = 0; layer < layers.size(); layer++) {
+    if (!known[layer]) refuse(groups.where(), "a group of every layer", "none of layer " + std::to_string(layer));
+  }
+  return reaches;
 }
 
 /// The shape of each layer: those of `byLayer`, or `layers` times the same.
@@ -121,7 +145,9 @@ Program read_program(const Reader& spec) {
   program.threads = read_count(spec, "threads");
   program.deterministic = spec.field("deterministic").boolean();
   read_lists(spec, program);
-  program.kv_layers = read_kv_layers(spec.field("kv"));
+  const Reader kv = spec.field("kv");
+  program.kv_layers = read_kv_layers(kv);
+  program.kv_groups = read_kv_groups(kv, program.kv_layers);
   program.vocabulary_size = read_count(spec, "vocabularySize");
   program.hidden = read_id(spec, "hidden");
   program.logits = read_id(spec, "logits");
@@ -134,7 +160,13 @@ Program read_program(const Reader& spec) {
 KvOptions read_kv_options(const Reader& options) {
   KvOptions read;
   read.layers = read_kv_layers(options);
+  read_kv_groups(options, read.layers);
   read.blocks = read_count(options, "blocks");
+  const Reader by_group = options.field("blocksByGroup");
+  if (!by_group.is_undefined()) {
+    for (const Reader& blocks : by_group.entries(kMaxKvLayers)) read.blocks_by_group.push_back(blocks.count(kMaxWhole));
+    if (read.blocks_by_group.empty()) refuse(by_group.where(), "a number for each cache group", "none");
+  }
   read.block_tokens = read_count(options, "blockTokens");
   const Reader type = options.field("type");
   const std::string name = type.string();

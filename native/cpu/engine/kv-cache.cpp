@@ -25,6 +25,11 @@ void require_count(const char* where, size_t found, size_t most) {
 void check_options(const KvOptions& options) {
   require_count("kvCache.layers", options.layers.size(), kMaxLayers);
   require_count("kvCache.blocks", options.blocks, kMaxCount - 1);
+  for (const size_t blocks : options.blocks_by_group) require_count("kvCache.blocksByGroup", blocks, options.blocks);
+  if (!options.blocks_by_group.empty() && options.blocks_by_group.size() != options.groups()) {
+    refuse("kvCache.blocksByGroup", std::to_string(options.groups()) + " numbers",
+           std::to_string(options.blocks_by_group.size()));
+  }
   require_count("kvCache.blockTokens", options.block_tokens, kLongestBlock);
   for (const KvLayerShape& layer : options.layers) {
     require_count("kvCache.kvHeads", layer.kv_heads, kMaxCount);
@@ -46,12 +51,18 @@ KvCell cell_of(const KvOptions& options, const KvLayerShape& layer) {
 
 }  // namespace
 
+size_t KvOptions::groups() const {
+  size_t count = 1;
+  for (const KvLayerShape& layer : layers) count = std::max(count, layer.group + 1);
+  return count;
+}
+
 size_t KvCache::size_bytes(const KvOptions& options) {
   check_options(options);
   size_t total = 0;
   for (const KvLayerShape& layer : options.layers) {
     const size_t block = checked_multiply(cell_of(options, layer).bytes, layer.kv_heads, "KV cache");
-    total = checked_add(total, checked_multiply(block, options.blocks, "KV cache"), "KV cache");
+    total = checked_add(total, checked_multiply(block, options.blocks_of(layer.group), "KV cache"), "KV cache");
   }
   return total;
 }
@@ -62,33 +73,39 @@ KvCache::KvCache(const KvOptions& options) : options_(options), memory_(size_byt
   for (const KvLayerShape& layer : options.layers) {
     const KvCell cell = cell_of(options, layer);
     layers_.push_back({cell, offset, cell.bytes * layer.kv_heads});
-    offset += layers_.back().block_stride * options.blocks;
+    offset += layers_.back().block_stride * options.blocks_of(layer.group);
   }
-  written_in_.assign(options.blocks, 0);
+  for (size_t group = 0; group < options.groups(); group++) written_in_.emplace_back(options.blocks_of(group), 0);
 }
 
-void KvCache::check_copies(const std::vector<int32_t>& pairs) {
+void KvCache::check_copies(const std::vector<int32_t>& pairs, size_t group) {
+  if (group >= written_in_.size()) {
+    refuse("group", "a cache group below " + std::to_string(written_in_.size()), std::to_string(group));
+  }
+  const size_t blocks = options_.blocks_of(group);
+  std::vector<uint32_t>& written_in = written_in_[group];
   if (pairs.size() % 2 != 0) refuse("pairs", "an even number of blocks", std::to_string(pairs.size()));
   const auto path = [](size_t index) { return "pairs[" + std::to_string(index) + "]"; };
   const uint32_t number = next_step_number();
   for (size_t index = 0; index < pairs.size(); index++) {
     const int32_t block = pairs[index];
-    if (block < 0 || static_cast<size_t>(block) >= options_.blocks) {
-      refuse(path(index), "a block below " + std::to_string(options_.blocks), std::to_string(block));
+    if (block < 0 || static_cast<size_t>(block) >= blocks) {
+      refuse(path(index), "a block below " + std::to_string(blocks), std::to_string(block));
     }
     if (index % 2 == 0) continue;
-    uint32_t& written = written_in_[static_cast<size_t>(block)];
+    uint32_t& written = written_in[static_cast<size_t>(block)];
     if (written == number) refuse(path(index), "blocks that are a target once", std::to_string(block) + " again");
     written = number;
   }
   for (size_t index = 0; index < pairs.size(); index += 2) {
-    if (written_in_[static_cast<size_t>(pairs[index])] != number) continue;
+    if (written_in[static_cast<size_t>(pairs[index])] != number) continue;
     refuse(path(index), "a block that is no target", std::to_string(pairs[index]));
   }
 }
 
-void KvCache::copy_blocks(const std::vector<int32_t>& pairs) noexcept {
+void KvCache::copy_blocks(const std::vector<int32_t>& pairs, size_t group) noexcept {
   for (size_t layer = 0; layer < layers_.size(); layer++) {
+    if (options_.layers[layer].group != group) continue;
     uint8_t* const blocks = cells(layer, 0);
     const size_t stride = block_stride(layer);
     for (size_t index = 0; index + 1 < pairs.size(); index += 2) {
@@ -98,24 +115,32 @@ void KvCache::copy_blocks(const std::vector<int32_t>& pairs) noexcept {
   }
 }
 
-void KvCache::check_copy_from(const KvCache& source, size_t blocks) const {
+void KvCache::check_copy_from(const KvCache& source, const std::vector<int32_t>& blocks) const {
   const KvOptions& theirs = source.options_;
   const bool alike =
       theirs.layers == options_.layers && theirs.block_tokens == options_.block_tokens && theirs.type == options_.type;
   if (!alike || &source == this) refuse("source", "another KV cache of the same shape", "one of another shape");
-  const size_t most = std::min(theirs.blocks, options_.blocks);
-  if (blocks > most) refuse("blocks", "at most " + std::to_string(most), std::to_string(blocks));
+  if (blocks.size() != options_.groups()) {
+    refuse("blocks", std::to_string(options_.groups()) + " numbers", std::to_string(blocks.size()));
+  }
+  for (size_t group = 0; group < blocks.size(); group++) {
+    const size_t most = std::min(theirs.blocks_of(group), options_.blocks_of(group));
+    if (blocks[group] < 0 || static_cast<size_t>(blocks[group]) > most) {
+      refuse("blocks", "at most " + std::to_string(most), std::to_string(blocks[group]));
+    }
+  }
 }
 
-void KvCache::copy_from(const KvCache& source, size_t blocks) noexcept {
+void KvCache::copy_from(const KvCache& source, const std::vector<int32_t>& blocks) noexcept {
   for (size_t layer = 0; layer < layers_.size(); layer++) {
-    std::memcpy(cells(layer, 0), source.cells(layer, 0), blocks * block_stride(layer));
+    const size_t count = static_cast<size_t>(blocks[options_.layers[layer].group]);
+    std::memcpy(cells(layer, 0), source.cells(layer, 0), count * block_stride(layer));
   }
 }
 
 uint32_t KvCache::next_step_number() {
   if (++step_number_ == 0) {
-    std::fill(written_in_.begin(), written_in_.end(), 0);
+    for (std::vector<uint32_t>& written_in : written_in_) std::fill(written_in.begin(), written_in.end(), 0);
     step_number_ = 1;
   }
   return step_number_;

@@ -1,5 +1,5 @@
 // Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are
-// written; layers may differ in shape. A step and a copy hold a share of it, so giving a cache up while they run is safe.
+// written; layers may differ in shape, and those of one cache group have the same number of blocks. A step and a copy hold a share of it, so giving a cache up while they run is safe.
 
 #pragma once
 
@@ -15,9 +15,15 @@ namespace rocmforge {
 
 struct KvOptions {
   std::vector<KvLayerShape> layers;
+  /// Of every cache group.
   size_t blocks = 0;
   size_t block_tokens = 0;
   KvType type = KvType::f16;
+  /// The blocks of each group if they differ; `blocks` is then the largest.
+  std::vector<size_t> blocks_by_group = {};
+
+  size_t groups() const;
+  size_t blocks_of(size_t group) const { return blocks_by_group.empty() ? blocks : blocks_by_group[group]; }
 };
 
 class KvCache {
@@ -37,19 +43,21 @@ class KvCache {
     return memory_.data() + layers_[layer].offset + kv_head * layers_[layer].cell.bytes;
   }
 
-  /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks, none of them twice a target or target and
-  /// source. On the thread that owns the cache.
-  void check_copies(const std::vector<int32_t>& pairs);
-  /// Whole blocks of all layers. The pairs have been checked, and no step runs meanwhile.
-  void copy_blocks(const std::vector<int32_t>& pairs) noexcept;
+  /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks of a group, none of them twice a target or target
+  /// and source. On the thread that owns the cache.
+  void check_copies(const std::vector<int32_t>& pairs, size_t group = 0);
+  /// Whole blocks of all layers of a group. The pairs have been checked, and no step runs meanwhile.
+  void copy_blocks(const std::vector<int32_t>& pairs, size_t group = 0) noexcept;
 
-  /// Throws `invalid` unless `source` differs in its number of blocks alone and both have the first `blocks`.
-  void check_copy_from(const KvCache& source, size_t blocks) const;
+  /// Throws `invalid` unless `source` differs in its number of blocks alone and both have the first `blocks` of each
+  /// group.
+  void check_copy_from(const KvCache& source, const std::vector<int32_t>& blocks) const;
   /// The first blocks of all layers of another cache, to the same places. Checked before; no step runs meanwhile.
-  void copy_from(const KvCache& source, size_t blocks) noexcept;
+  void copy_from(const KvCache& source, const std::vector<int32_t>& blocks) noexcept;
 
-  /// For the check of a step, which runs on the thread that owns the cache: the step in which a block was last written.
-  std::vector<uint32_t>& written_in() { return written_in_; }
+  /// For the check of a step, which runs on the thread that owns the cache: the step in which a block of a group was last
+  /// written.
+  std::vector<uint32_t>& written_in(size_t group) { return written_in_[group]; }
   uint32_t next_step_number();
 
  private:
@@ -62,7 +70,7 @@ class KvCache {
   KvOptions options_;
   std::vector<Layer> layers_;
   SystemMemory memory_;
-  std::vector<uint32_t> written_in_;
+  std::vector<std::vector<uint32_t>> written_in_;
   uint32_t step_number_ = 0;
 };
 

@@ -74,6 +74,14 @@ void check_program(Program& program) {
   for (size_t index = 0; index < program.ropes.size(); index++) {
     require_range("ropes[" + text(index) + "].stretches", program.ropes[index].stretches.size(), 1, kMaxTokens);
   }
+  for (const KvLayerShape& layer : program.kv_layers) {
+    if (layer.group >= program.kv_groups.size())
+      refuse("kv.groups", "a group of every layer", "layer of group " + text(layer.group));
+  }
+  for (const KvReach& reach : program.kv_groups) {
+    require_range("kv.groups.window", reach.window, 1, SIZE_MAX);
+    require_range("kv.groups.chunk", reach.chunk, 1, SIZE_MAX);
+  }
   program.angles.clear();
   program.uses_kv = false;
   program.is_vector.assign(program.weights.size(), false);

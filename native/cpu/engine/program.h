@@ -67,6 +67,8 @@ struct Program {
   std::vector<Rope> ropes;
   std::vector<std::unique_ptr<Instruction>> instructions;
   std::vector<KvLayerShape> kv_layers;
+  /// Of each cache group.
+  std::vector<KvReach> kv_groups = {KvReach{}};
   size_t vocabulary_size = 0;
   Id hidden = kNone;
   Id logits = kNone;

@@ -62,33 +62,43 @@ void check_positions(const Program& program, const StepInput& step, size_t start
   }
 }
 
-/// Blocks for every position up to the last.
-void check_blocks(const KvOptions& cache, const StepInput& step, size_t sequence, int32_t last_position) {
-  const size_t start = index_of(step.table_offsets[sequence]);
-  const size_t length = index_of(step.table_offsets[sequence + 1]) - start;
-  const size_t used = index_of(last_position) / cache.block_tokens + 1;
+int32_t first_position(const StepInput& step, size_t sequence) {
+  return step.positions[index_of(step.sequence_offsets[sequence])];
+}
+
+int32_t last_position(const StepInput& step, size_t sequence) {
+  return step.positions[index_of(step.sequence_offsets[sequence + 1]) - 1];
+}
+
+/// Blocks of a group for every position up to the last; those that no query sees have to be blocks, too.
+void check_blocks(const KvOptions& cache, const StepInput& step, size_t group, size_t sequence) {
+  const size_t table = step.table_of(group, sequence);
+  const size_t start = index_of(step.table_offsets[table]);
+  const size_t length = index_of(step.table_offsets[table + 1]) - start;
+  const size_t used = index_of(last_position(step, sequence)) / cache.block_tokens + 1;
+  const size_t blocks = cache.blocks_of(group);
   const std::string where = "step.blockTables of sequence " + text(sequence);
   if (length < used) refuse(where, "at least " + text(used) + " blocks", text(length));
   for (size_t index = 0; index < used; index++) {
     const int32_t block = step.block_tables[start + index];
-    if (block < 0 || index_of(block) >= cache.blocks)
-      refuse(where, "blocks below " + text(cache.blocks), std::to_string(block));
+    if (block < 0 || index_of(block) >= blocks) refuse(where, "blocks below " + text(blocks), std::to_string(block));
   }
 }
 
-/// A written block stands once in one table: rows would overwrite each other, or read what is being written.
-void check_writes(KvCache& cache, const StepInput& step) {
+/// A written block stands once in one table of its group: rows would overwrite each other, or read what is being
+/// written. Blocks that no query sees any more may be another sequence's.
+void check_writes(KvCache& cache, const StepInput& step, size_t group, const KvReach& reach) {
   const size_t block_tokens = cache.options().block_tokens;
-  std::vector<uint32_t>& written_in = cache.written_in();
+  std::vector<uint32_t>& written_in = cache.written_in(group);
   const uint32_t number = cache.next_step_number();
-  const size_t sequences = step.sequence_offsets.size() - 1;
   for (const bool written : {true, false}) {
-    for (size_t sequence = 0; sequence < sequences; sequence++) {
-      const int32_t* table = step.block_tables.data() + step.table_offsets[sequence];
-      const size_t first = index_of(step.positions[index_of(step.sequence_offsets[sequence])]) / block_tokens;
-      const size_t last =
-          index_of(step.positions[index_of(step.sequence_offsets[sequence + 1]) - 1]) / block_tokens + 1;
-      for (size_t index = written ? first : 0; index < (written ? last : first); index++) {
+    for (size_t sequence = 0; sequence < step.sequences(); sequence++) {
+      const int32_t* table = step.block_tables.data() + step.table_offsets[step.table_of(group, sequence)];
+      const size_t position = index_of(first_position(step, sequence));
+      const size_t seen = reach.first_visible(position) / block_tokens;
+      const size_t first = position / block_tokens;
+      const size_t last = index_of(last_position(step, sequence)) / block_tokens + 1;
+      for (size_t index = written ? first : seen; index < (written ? last : first); index++) {
         uint32_t& mark = written_in[index_of(table[index])];
         if (mark == number) {
           refuse("step.blockTables of sequence " + text(sequence),
@@ -112,6 +122,7 @@ void check_cache(const Program& program, const KvCache* cache) {
     same("kvCache.kvHeads", program.kv_layers[layer].kv_heads, options.layers[layer].kv_heads);
     same("kvCache.keyWidth", program.kv_layers[layer].key_width, options.layers[layer].key_width);
     same("kvCache.valueWidth", program.kv_layers[layer].value_width, options.layers[layer].value_width);
+    same("kvCache.groups", program.kv_layers[layer].group, options.layers[layer].group);
   }
 }
 
@@ -142,13 +153,18 @@ void check_step(const Program& program, KvCache* cache, const StepInput& step) {
     check_cache(program, cache);
     check_offsets("step.sequenceOffsets", step.sequence_offsets, step.tokens.size(), 1);
     check_offsets("step.tableOffsets", step.table_offsets, step.block_tables.size(), 0);
-    require_length("step.tableOffsets", step.sequence_offsets.size(), step.table_offsets.size());
-    for (size_t sequence = 0; sequence + 1 < step.sequence_offsets.size(); sequence++) {
-      const size_t end = index_of(step.sequence_offsets[sequence + 1]);
-      check_positions(program, step, index_of(step.sequence_offsets[sequence]), end);
-      check_blocks(cache->options(), step, sequence, step.positions[end - 1]);
+    const size_t groups = cache->options().groups();
+    if (step.table_offsets.size() != step.sequence_offsets.size())
+      require_length("step.tableOffsets", groups * step.sequences() + 1, step.table_offsets.size());
+    for (size_t sequence = 0; sequence < step.sequences(); sequence++) {
+      check_positions(program, step, index_of(step.sequence_offsets[sequence]),
+                      index_of(step.sequence_offsets[sequence + 1]));
     }
-    check_writes(*cache, step);
+    for (size_t group = 0; group < groups; group++) {
+      for (size_t sequence = 0; sequence < step.sequences(); sequence++)
+        check_blocks(cache->options(), step, group, sequence);
+      check_writes(*cache, step, group, program.kv_groups[group]);
+    }
   }
   if (step.outputs.size() > program.max_outputs) {
     refuse("step.outputs", "at most " + text(program.max_outputs) + " rows", text(step.outputs.size()));

@@ -71,8 +71,10 @@ struct StepRun {
   }
 
   size_t position(size_t token) const { return static_cast<size_t>(step.positions[token]); }
-  /// The blocks of a sequence in order of position.
-  const int32_t* block_table(size_t sequence) const { return step.block_tables.data() + step.table_offsets[sequence]; }
+  /// The blocks that hold a layer of a sequence, in order of position.
+  const int32_t* block_table(size_t layer, size_t sequence) const {
+    return step.block_tables.data() + step.table_offsets[step.table_of(program.kv_layers[layer].group, sequence)];
+  }
 };
 
 /// Columns of logits that are one unit of work: fixed, so that sums do not depend on the number of threads.

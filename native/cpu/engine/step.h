@@ -31,6 +31,12 @@ struct StepInput {
   std::vector<int32_t> block_tables;
   std::vector<int32_t> table_offsets;
   std::vector<OutputRequest> outputs;
+
+  size_t sequences() const { return sequence_offsets.size() - 1; }
+  /// Which table a sequence has in a cache group: as many tables as sequences serve all groups.
+  size_t table_of(size_t group, size_t sequence) const {
+    return table_offsets.size() == sequence_offsets.size() ? sequence : group * sequences() + sequence;
+  }
 };
 
 struct OutputRow {

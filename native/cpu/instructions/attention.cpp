@@ -265,7 +265,7 @@ class AttentionRun {
     work.cell = &run_.cache->cell(attention_.layer);
     work.cells = run_.cache->cells(attention_.layer, task.kv_head);
     work.block_stride = run_.cache->block_stride(attention_.layer);
-    work.block_table = run_.block_table(task.tile->sequence);
+    work.block_table = run_.block_table(attention_.layer, task.tile->sequence);
     work.first = first;
     work.table_end = run_.position(task.token(task.rows() - 1)) + 1;
     work.end = std::min(first + kAttentionSpan, work.table_end);

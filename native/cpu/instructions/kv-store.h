@@ -12,7 +12,7 @@ inline void store_head(const StepRun& run, size_t layer, size_t head, size_t tok
                        const float* value) {
   const size_t block_tokens = run.cache->options().block_tokens;
   const size_t position = run.position(token);
-  const size_t block = static_cast<size_t>(run.block_table(run.sequence_of[token])[position / block_tokens]);
+  const size_t block = static_cast<size_t>(run.block_table(layer, run.sequence_of[token])[position / block_tokens]);
   const KvStore store = {&run.cache->cell(layer),
                          run.cache->cells(layer, head) + block * run.cache->block_stride(layer),
                          position % block_tokens, key, value};

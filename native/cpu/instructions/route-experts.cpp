@@ -24,7 +24,8 @@ ExpertGating read_gating(const Fields& fields) {
   if (found == "sigmoid") return ExpertGating::sigmoid;
   if (found == "softmax-selected") return ExpertGating::softmax_selected;
   if (found == "sqrt-softplus") return ExpertGating::sqrt_softplus;
-  refuse(fields.path("gating"), "softmax, sigmoid, softmax-selected or sqrt-softplus", found);
+  if (found == "sigmoid-selected") return ExpertGating::sigmoid_selected;
+  refuse(fields.path("gating"), "softmax, sigmoid, softmax-selected, sqrt-softplus or sigmoid-selected", found);
 }
 
 /// The best of a list by score, best first; of equal ones the first that was offered.
@@ -166,7 +167,9 @@ struct RouteExperts final : Instruction {
     for (size_t slot = 0; slot < used; slot++) {
       out_row[slot] = static_cast<float>(chosen[slot]);
       const float probability = probabilities[chosen[slot]];
-      weights[slot] = gating == ExpertGating::softmax_selected ? std::exp(probability - highest) : probability;
+      weights[slot] = gating == ExpertGating::softmax_selected   ? std::exp(probability - highest)
+                      : gating == ExpertGating::sigmoid_selected ? 1 / (1 + std::exp(-probability))
+                                                                 : probability;
       total += static_cast<double>(weights[slot]);
     }
     // The softmax over the chosen experts has the sum 1, and nothing is left to renormalize.

@@ -55,7 +55,8 @@ void expert_probabilities(ExpertGating gating, const float* logits, size_t count
     case ExpertGating::softmax: return expert_softmax(logits, count, out);
     case ExpertGating::sigmoid: return expert_sigmoid(logits, count, out);
     case ExpertGating::sqrt_softplus: return expert_sqrt_softplus(logits, count, out);
-    case ExpertGating::softmax_selected: memcpy(out, logits, count * sizeof(float)); return;
+    case ExpertGating::softmax_selected:
+    case ExpertGating::sigmoid_selected: memcpy(out, logits, count * sizeof(float)); return;
   }
 }
 

@@ -15,8 +15,15 @@ namespace rocmforge {
 /// Of a gated linear unit; `gelu` is the tanh approximation, `swiglu_oai` clamps gate and up.
 enum class Activation : uint32_t { silu = 0, gelu = 1, sigmoid = 2, swiglu_oai = 3 };
 
-/// How a router turns logits into probabilities; `softmax_selected` takes the softmax over the chosen experts alone.
-enum class ExpertGating : uint32_t { softmax = 0, sigmoid = 1, softmax_selected = 2, sqrt_softplus = 3 };
+/// How a router turns logits into probabilities; `softmax_selected` takes the softmax over the chosen experts alone,
+/// and `sigmoid_selected` their sigmoid; both choose by the logits.
+enum class ExpertGating : uint32_t {
+  softmax = 0,
+  sigmoid = 1,
+  softmax_selected = 2,
+  sqrt_softplus = 3,
+  sigmoid_selected = 4
+};
 
 /// What a matmul does to its results: out = soft-cap(out × scale + bias) + residual.
 struct Epilogue {

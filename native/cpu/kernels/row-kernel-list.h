@@ -23,7 +23,7 @@ ROW_KERNEL(void, epilogue, (float* out, size_t width, const Epilogue& epilogue))
 ROW_KERNEL(void, scale, (const float* input, size_t width, float factor, float* out))
 /// out = the sum of `count` runs of `width` columns, one after the other.
 ROW_KERNEL(void, sum_runs, (const float* input, size_t count, size_t width, float* out))
-/// Probabilities of experts from their logits; `softmax_selected` leaves the logits as they are.
+/// Probabilities of experts from their logits; `softmax_selected` and `sigmoid_selected` leave the logits as they are.
 ROW_KERNEL(void, expert_probabilities, (ExpertGating gating, const float* logits, size_t count, float* out))
 /// `count` plain floats of `type` as f32.
 ROW_KERNEL(void, convert, (TensorType type, const uint8_t* input, size_t count, float* out))

@@ -152,6 +152,49 @@ void test_step_check() {
   check_step(program, &cache, make_step({{0, 0, 20}, {1, 100, 3}}));
 }
 
+/// Tables of two groups: the second has a window, so that entries before it may be blocks of other sequences.
+void test_group_check() {
+  Program program = tiny_program({});
+  program.kv_layers[1].group = 1;
+  check_refused("kv.groups", [&] { check_program(program); });
+  program.kv_groups.push_back({20, SIZE_MAX});
+  check_program(program);
+  KvOptions options = tiny_cache();
+  options.layers[1].group = 1;
+  options.blocks_by_group = {400, 20};
+  KvCache cache(options);
+  // Sequence 1 is at position 100, in block 6, and sees positions from 81 on, in block 5.
+  const auto grouped = [] {
+    StepInput step = make_step({{0, 0, 20}, {1, 100, 3}});
+    for (const std::vector<int32_t>& table : {std::vector<int32_t>{2, 3}, {2, 2, 2, 2, 3, 4, 5}}) {
+      step.block_tables.insert(step.block_tables.end(), table.begin(), table.end());
+      step.table_offsets.push_back(static_cast<int32_t>(step.block_tables.size()));
+    }
+    return step;
+  };
+  check_step(program, &cache, grouped());
+  const auto refuse_step = [&](const char* part, const StepChange& change) {
+    StepInput step = grouped();
+    change(step);
+    check_refused(part, [&] { check_step(program, &cache, step); });
+  };
+  refuse_step("step.tableOffsets", [](StepInput& s) {
+    s.table_offsets.pop_back();
+    s.block_tables.resize(static_cast<size_t>(s.table_offsets.back()));
+  });
+  refuse_step("sequence 0", [](StepInput& s) { s.block_tables[256] = 20; });
+  // Never read, but still an address.
+  refuse_step("sequence 1", [](StepInput& s) { s.block_tables[258] = 20; });
+  refuse_step("a block of its own", [](StepInput& s) { s.block_tables[264] = 3; });
+  refuse_step("no sequence writes", [](StepInput& s) { s.block_tables[263] = 3; });
+  // Tables of the first group cannot serve both: its blocks are more.
+  check_refused("blocks below 20", [&] { check_step(program, &cache, make_step({{0, 0, 20}})); });
+  KvCache other(tiny_cache());
+  check_refused("kvCache.groups", [&] { check_step(program, &other, grouped()); });
+  program.kv_groups[1].chunk = 0;
+  check_refused("kv.groups.chunk", [&] { check_program(program); });
+}
+
 void test_bind_check() {
   const Model model({});
   const Program& program = model.executor->program();
@@ -175,6 +218,7 @@ void test_bind_check() {
 int main() {
   test_program_check();
   test_step_check();
+  test_group_check();
   test_bind_check();
   printf("engine checks: ok\n");
   return 0;

@@ -282,7 +282,7 @@ struct Model {
 };
 
 inline KvOptions tiny_cache(KvType type = KvType::f16) {
-  return {std::vector<KvLayerShape>(kLayers, {kKvHeads, kHeadWidth, kHeadWidth}), 400, 16, type};
+  return {std::vector<KvLayerShape>(kLayers, {kKvHeads, kHeadWidth, kHeadWidth}), 400, 16, type, {}};
 }
 
 /// One sequence in a step: `tokens` of them from position `start` on.

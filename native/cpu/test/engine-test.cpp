@@ -164,6 +164,42 @@ void test_kv_layers() {
   CHECK(cache.cells(2, 3) == cache.cells(1, 0) + 400 * sizes[1] + sizes[2] / 4 * 3, "third layer");
 }
 
+/// The layers of a group have its number of blocks, and a copy touches no other group.
+void test_kv_groups() {
+  KvOptions options = tiny_cache();
+  options.layers = {{2, 32, 32, 0}, {2, 32, 32, 1}, {2, 32, 32, 0}};
+  options.blocks = 7;
+  options.blocks_by_group = {7, 3};
+  const size_t block = 2 * kv_cell(KvType::f16, 32, 32, 16).bytes;
+  KvCache cache(options);
+  CHECK(cache.size_bytes() == (7 + 3 + 7) * block, "size");
+  CHECK(cache.cells(2, 0) == cache.cells(0, 0) + 10 * block, "third layer");
+  for (size_t index = 0; index < cache.size_bytes(); index++) cache.cells(0, 0)[index] = uint8_t(index / block);
+  cache.check_copies({0, 2}, 1);
+  check_refused("pairs[1]", [&] { cache.check_copies({0, 3}, 1); });
+  check_refused("group", [&] { cache.check_copies({0, 1}, 2); });
+  cache.copy_blocks({0, 2}, 1);
+  for (size_t index = 0; index < 17; index++) {
+    const uint8_t expected = uint8_t(index == 9 ? 7 : index);
+    CHECK(cache.cells(0, 0)[index * block] == expected, "block %zu", index);
+  }
+  options.blocks = 9;
+  options.blocks_by_group = {9, 4};
+  KvCache grown(options);
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {7}); });
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {7, 4}); });
+  check_refused("blocks", [&] { grown.check_copy_from(cache, {-1, 3}); });
+  grown.check_copy_from(cache, {7, 3});
+  grown.copy_from(cache, {7, 3});
+  CHECK(grown.cells(1, 0)[2 * block] == 7 && grown.cells(2, 0)[6 * block] == 16, "grown");
+  options.blocks_by_group = {9};
+  check_refused("kvCache.blocksByGroup", [&] { KvCache::size_bytes(options); });
+  options.blocks_by_group = {9, 10};
+  check_refused("kvCache.blocksByGroup", [&] { KvCache::size_bytes(options); });
+  options.blocks_by_group = {9, 0};
+  check_refused("kvCache.blocksByGroup", [&] { KvCache::size_bytes(options); });
+}
+
 std::vector<uint8_t> block_bytes(const KvCache& cache, size_t layer, size_t block) {
   const uint8_t* const start = cache.cells(layer, 0) + block * cache.block_stride(layer);
   return {start, start + cache.block_stride(layer)};
@@ -227,6 +263,7 @@ int main() {
   test_region();
   test_kv_sizes();
   test_kv_layers();
+  test_kv_groups();
   for (const KvType type : {KvType::f32, KvType::f16, KvType::q8_0}) test_block_copies(type);
   test_copy_check();
   std::atomic<bool> cancelled{false};

@@ -59,15 +59,16 @@ double probability(ExpertGating gating, double logit, double highest, double tot
   switch (gating) {
     case ExpertGating::softmax: return std::exp(logit - highest) / total;
     case ExpertGating::sigmoid: return 1 / (1 + std::exp(-logit));
-    case ExpertGating::softmax_selected: return logit;
+    case ExpertGating::softmax_selected:
+    case ExpertGating::sigmoid_selected: return logit;
     default: return std::sqrt(std::fmax(logit, 0) + std::log1p(std::exp(-std::fabs(logit))));
   }
 }
 
 void test_probabilities(const RowIsa& isa) {
   Numbers numbers(23);
-  for (const ExpertGating gating :
-       {ExpertGating::softmax, ExpertGating::sigmoid, ExpertGating::softmax_selected, ExpertGating::sqrt_softplus}) {
+  for (const ExpertGating gating : {ExpertGating::softmax, ExpertGating::sigmoid, ExpertGating::softmax_selected,
+                                    ExpertGating::sqrt_softplus, ExpertGating::sigmoid_selected}) {
     for (const size_t count : kCounts) {
       std::vector<float> logits = numbers.row(count, 8);
       if (count > 3) logits[1] = 95, logits[2] = -95;

@@ -15,9 +15,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const WINDOW_PERIOD = 4;

@@ -24,7 +24,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {
@@ -40,20 +39,29 @@ const experts: ExpertTraits = {
 /** GLM-4.7-Flash, recognised by its vocabulary, does not state that its router has a sigmoid. */
 const SIGMOID_VOCABULARY = 154_880;
 
-function readHyperParameters(source: ModelSource): HyperParameters {
+/** How much YaRN scales scores: by the file's own multiplier, or by the usual one. */
+export type StretchedScores = "stated" | "usual";
+
+/** The hyper-parameters of a model of this graph. */
+export function readLatentParameters(source: ModelSource, stretch: StretchedScores): HyperParameters {
   const reader = new HyperParameterReader(source);
   const own: ExpertTraits =
     readVocabularySize(source) === SIGMOID_VOCABULARY ? { ...experts, gating: "sigmoid" } : experts;
   const parameters = readDecoderParameters(source, traits, expertsOrDense(own, afterLeadingDense));
   const [{ mixer: first }] = parameters.layers;
-  const latent = readLatentAttention(source, reader, first);
-  return { ...parameters, layers: parameters.layers.map((layer) => ({ ...layer, mixer: latent })) };
+  const heads = Math.max(...parameters.layers.map(({ mixer }) => mixer.heads));
+  const latent = readLatentAttention(source, reader, { ...first, heads }, stretch);
+  return {
+    ...parameters,
+    layers: parameters.layers.map(({ mixer, ...layer }) => ({ ...layer, mixer: { ...latent, heads: mixer.heads } })),
+  };
 }
 
 function readLatentAttention(
   source: ModelSource,
   reader: HyperParameterReader,
   { heads, rope, keyWidth: cachedWidth, valueWidth: cachedValueWidth }: AttentionSpec,
+  stretch: StretchedScores,
 ): LatentAttentionSpec {
   if (rope === undefined) throw new TypeError("this family rotates");
   const latentWidth = reader.count("attention.kv_lora_rank", MAX_WIDTH);
@@ -65,36 +73,44 @@ function readLatentAttention(
     reader.refuse("rope.dimension_count", `less than ${keyWidth} (the width of a key)`, String(rope.rotaryWidth));
   if (heads * Math.max(keyWidth, valueWidth, latentWidth + rope.rotaryWidth) > MAX_WIDTH)
     reader.refuse("attention.kv_lora_rank", `heads × width of at most ${MAX_WIDTH}`, `${heads} × ${latentWidth}`);
-  const queryLatentWidth = (reader.optionalNonNegative("attention.q_lora_rank") ?? 0) > 0;
+  // Some files of the smallest model state a rank and have no latent queries.
+  const hasQueryLatent =
+    (reader.optionalNonNegative("attention.q_lora_rank") ?? 0) > 0 &&
+    (!source.tensors.has(source.fileName("blk.0.attn_q.weight")) ||
+      source.tensors.has(source.fileName("blk.0.attn_q_a.weight")));
   const temperature = readTemperature(reader);
   return {
     kind: "latent-attention",
     heads,
-    ...(queryLatentWidth ? { queryLatentWidth: reader.count("attention.q_lora_rank", MAX_WIDTH) } : {}),
+    ...(hasQueryLatent ? { queryLatentWidth: reader.count("attention.q_lora_rank", MAX_WIDTH) } : {}),
     latentWidth,
     unrotatedWidth,
     valueWidth,
-    ...readYarn(reader, rope, keyWidth),
+    ...readScale(reader, rope, keyWidth, stretch),
     ...(temperature === undefined ? {} : { temperature }),
     absorbed,
   };
 }
 
-/** With YaRN the scores are scaled up, and the rotated values are not if the file says by how much. */
-function readYarn(
+/**
+ * Scores grow with the scaling of the context. With YaRN and the key that says by how much, DeepSeek's rotated values do
+ * not grow; Mistral's do by the rest.
+ */
+function readScale(
   reader: HyperParameterReader,
   rope: RopeSpec,
   keyWidth: number,
+  stretch: StretchedScores,
 ): Pick<LatentAttentionSpec, "rope" | "scale"> {
-  const scale = 1 / Math.sqrt(keyWidth);
-  const { kind, factor } = rope.scaling;
-  if (kind !== "yarn") return { rope, scale };
-  const slope = reader.optionalNonNegative("rope.scaling.yarn_log_multiplier") ?? 0;
-  if (slope === 0) return { rope, scale: scale * yarnMagnitude(factor) ** 2 };
-  return {
-    rope: { ...rope, scaling: { ...rope.scaling, magnitude: attentionFactor(reader) } },
-    scale: scale * yarnMagnitude(factor, slope) ** 2,
-  };
+  const factor = attentionFactor(reader);
+  const { kind, factor: context } = rope.scaling;
+  // The file has a tenth of the multiplier.
+  const stated = yarnMagnitude(context, reader.optionalNonNegative("rope.scaling.yarn_log_multiplier") ?? 0);
+  const usual = yarnMagnitude(context);
+  const scale = (growth: number): number => (factor * growth) ** 2 / Math.sqrt(keyWidth);
+  if (kind !== "yarn" || stated === 1) return { rope, scale: scale(usual * stated) };
+  const [growth, magnitude] = stretch === "stated" ? [stated, factor] : [usual, (factor * usual) / stated];
+  return { rope: { ...rope, scaling: { ...rope.scaling, magnitude } }, scale: scale(growth) };
 }
 
 function readTemperature(reader: HyperParameterReader): AttentionTemperature | undefined {
@@ -107,6 +123,6 @@ function readTemperature(reader: HyperParameterReader): AttentionTemperature | u
 /** The architecture `deepseek2`. */
 export const deepseek2: ArchitectureDescriptor = {
   name: "deepseek2",
-  readHyperParameters,
+  readHyperParameters: (source) => readLatentParameters(source, "stated"),
   buildGraph: buildDecoder,
 };

@@ -16,9 +16,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

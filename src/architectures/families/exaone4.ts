@@ -15,9 +15,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: false,
 };
 
 const LAYERS_WITH_WINDOWS = 64;

@@ -5,8 +5,7 @@ import { buildDecoder } from "../decoder.js";
 import type { ArchitectureDescriptor, AttentionParameters, DecoderTraits, ModelSource } from "../descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { readDecoderParameters } from "../hyper-parameters.js";
-import type { AttentionSpec } from "../layer.js";
-import { windowLayers } from "../sliding-window.js";
+import { windowLayers, windowRope } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",
@@ -16,9 +15,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "gelu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const WINDOW = 4096;
@@ -37,7 +35,7 @@ function readHyperParameters(source: ModelSource): AttentionParameters {
   const layers = parameters.layers.length;
   const window = reader.optionalCount("attention.sliding_window", MAX_CONTEXT) ?? WINDOW;
   const softCap = reader.optionalPositive("attn_logit_softcapping") ?? ATTENTION_SOFT_CAP;
-  const rope = windowRope(parameters.layers[0].mixer, reader.optionalPositive("rope.freq_base_swa"));
+  const rope = windowRope(reader, parameters.layers[0].mixer);
   const windows = windowLayers(reader, { layers, period: WINDOW_PERIOD, list: false });
   return {
     ...parameters,
@@ -53,11 +51,6 @@ function readHyperParameters(source: ModelSource): AttentionParameters {
       ...layer,
     })),
   };
-}
-
-/** Files may state a rope base for window layers; otherwise these rotate like the others. */
-function windowRope({ rope }: AttentionSpec, base: number | undefined): Pick<AttentionSpec, "rope"> {
-  return rope === undefined || base === undefined ? {} : { rope: { ...rope, base } };
 }
 
 /** The architecture `gemma2`. */

@@ -6,7 +6,7 @@ import type { ArchitectureDescriptor, AttentionParameters, DecoderTraits, ModelS
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { readDecoderParameters } from "../hyper-parameters.js";
 import type { AttentionSpec, RopeSpec } from "../layer.js";
-import { windowLayers } from "../sliding-window.js";
+import { unscaled, windowLayers } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",
@@ -16,9 +16,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "gelu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const WINDOW_PERIOD = 6;
@@ -57,7 +56,7 @@ function windowedAttention(reader: HyperParameterReader, { layers }: AttentionPa
   const [{ mixer }] = layers;
   if (!isStated || mixer.rope === undefined) return {};
   const base = reader.optionalPositive("rope.freq_base_swa") ?? WINDOW_ROPE_BASE;
-  const rope: RopeSpec = { ...mixer.rope, base, scaling: { ...mixer.rope.scaling, factor: 1 } };
+  const rope: RopeSpec = { ...mixer.rope, base, scaling: unscaled(reader, mixer.rope.scaling) };
   return { window: reader.count("attention.sliding_window", MAX_CONTEXT), rope };
 }
 

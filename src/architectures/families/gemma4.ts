@@ -19,7 +19,7 @@ import { writeExperts, writeFeedForward, writeRouterLogits } from "../feed-forwa
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { MAX_WIDTH, readDecoderParameters } from "../hyper-parameters.js";
 import type { AttentionSpec, ExpertsSpec, LayerSpec, RopeSpec } from "../layer.js";
-import { windowLayers } from "../sliding-window.js";
+import { unscaled, windowLayers } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",
@@ -31,7 +31,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: true,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: true,
 };
 
 const experts: ExpertTraits = {
@@ -138,7 +137,7 @@ function readWindowed(
     reader.refuse("rope.dimension_count_swa", `an even number up to ${keyWidth} (a head)`, String(rotaryWidth));
   const { style, scaling } = rope;
   const base = reader.optionalPositive("rope.freq_base_swa") ?? WINDOW_ROPE_BASE;
-  const windowRope: RopeSpec = { style, base, rotaryWidth, scaling };
+  const windowRope: RopeSpec = { style, base, rotaryWidth, scaling: unscaled(reader, scaling) };
   return { keyWidth, valueWidth, rope: windowRope, window: reader.count("attention.sliding_window", MAX_CONTEXT) };
 }
 

@@ -15,7 +15,6 @@ const traits: DecoderTraits = {
   gateAndUp: "fused",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 /** The architecture `glm4`. */

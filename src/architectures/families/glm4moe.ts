@@ -17,7 +17,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

@@ -6,7 +6,7 @@ import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSourc
 import { type ExpertTraits, expertsOrDense } from "../experts.js";
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import { readDecoderParameters, withMixers } from "../hyper-parameters.js";
-import { windowLayers } from "../sliding-window.js";
+import { windowLayers, windowRope } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "halves",
@@ -18,7 +18,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {
@@ -38,7 +37,12 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   const parameters = readDecoderParameters(source, traits, expertsOrDense(experts));
   const window = reader.count("attention.sliding_window", MAX_CONTEXT);
   const windows = windowLayers(reader, { layers: parameters.layers.length, period: WINDOW_PERIOD, list: false });
-  return withMixers(parameters, (mixer, layer) => ({ ...mixer, sinks: true, ...(windows[layer] ? { window } : {}) }));
+  const rope = windowRope(reader, parameters.layers[0].mixer);
+  return withMixers(parameters, (mixer, layer) => ({
+    ...mixer,
+    sinks: true,
+    ...(windows[layer] ? { window, ...rope } : {}),
+  }));
 }
 
 /** The architecture `gpt-oss`. */

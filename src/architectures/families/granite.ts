@@ -20,27 +20,23 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: false,
 };
 
 function readHyperParameters(source: ModelSource): HyperParameters {
-  return withMultipliers(source, readDecoderParameters(source, traits));
+  const parameters = readDecoderParameters(source, traits);
+  const isRotated = new HyperParameterReader(source).flag("rope.scaling.finetuned") ?? true;
+  return withMultipliers(source, isRotated ? parameters : withMixers(parameters, ({ rope: _rope, ...mixer }) => mixer));
 }
 
-/** Applies the multipliers of a file and its flag for the rotation. Files write 0 for "none". */
+/** Applies the multipliers of a file, which writes 0 for "none". */
 export function withMultipliers(source: ModelSource, parameters: AttentionParameters): HyperParameters {
   const reader = new HyperParameterReader(source);
   const factor = (key: string): number => reader.optionalNonNegative(key) || 1;
   const scale = reader.optionalNonNegative("attention.scale") ?? 0;
-  const isRotated = reader.flag("rope.scaling.finetuned") ?? true;
   return {
-    ...withMixers(parameters, ({ rope, ...mixer }) => ({
-      ...mixer,
-      ...(rope === undefined || !isRotated ? {} : { rope }),
-      ...(scale === 0 ? {} : { scale }),
-    })),
+    ...withMixers(parameters, (mixer) => ({ ...mixer, ...(scale === 0 ? {} : { scale }) })),
     embeddingScale: factor("embedding_scale"),
     residualScale: factor("residual_scale"),
     logitScale: 1 / factor("logit_scale"),

@@ -12,9 +12,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "after-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 /** The architecture `hunyuan-dense`. */

@@ -13,9 +13,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "after-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

@@ -16,7 +16,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: false,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

@@ -7,6 +7,7 @@ import { type ExpertTraits, expertsOrDense } from "../experts.js";
 import { HyperParameterReader } from "../hyper-parameter-reader.js";
 import { readDecoderParameters, withMixers } from "../hyper-parameters.js";
 import type { AttentionSpec } from "../layer.js";
+import { windowRope } from "../sliding-window.js";
 
 const traits: DecoderTraits = {
   ropeStyle: "adjacent",
@@ -16,14 +17,13 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {
   widthKey: "expert_feed_forward_length",
-  gating: "sigmoid",
+  gating: "sigmoid-selected",
   gatingKey: false,
   renormalize: false,
   weightScaleKey: false,
@@ -44,13 +44,16 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   // A window of 0 turns chunks off, and the rotation of the last layer alone.
   const isChunked = reader.optionalNonNegative("attention.sliding_window") !== 0;
   const period = isChunked ? FULL_PERIOD : parameters.layers.length;
+  const chunked: Partial<AttentionSpec> = isChunked
+    ? { chunk: CHUNK, ...windowRope(reader, parameters.layers[0].mixer) }
+    : {};
   const isNormed = reader.optionalNonNegative("expert_count") !== EXPERTS_WITHOUT_NORM;
   return withMixers(parameters, ({ rope, ...mixer }, layer): AttentionSpec => {
     if (rope === undefined || (layer + 1) % period === 0) return { ...mixer, temperature: TEMPERATURE };
     return {
       ...mixer,
       rope,
-      ...(isChunked ? { chunk: CHUNK } : {}),
+      ...chunked,
       ...(isNormed ? { queryKeyNorm: { span: "head", place: "after-rope", weighted: false } } : {}),
     };
   });

@@ -16,7 +16,6 @@ const traits: DecoderTraits = {
   gateAndUp: "separate",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

@@ -15,9 +15,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: "rope_freqs.weight",
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {

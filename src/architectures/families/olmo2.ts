@@ -16,9 +16,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "row", place: "before-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const WINDOW_PERIOD = 4;
@@ -30,13 +29,13 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   const window = reader.count("attention.sliding_window", MAX_CONTEXT);
   const windows = windowLayers(reader, { layers: parameters.layers.length, period: WINDOW_PERIOD, list: false });
   const shared = parameters.layers[0].mixer.rope;
-  const windowRope: Partial<Record<"rope", RopeSpec>> =
-    shared === undefined ? {} : { rope: unscaled(shared, reader.optionalPositive("rope.freq_base_swa")) };
+  const windowRope: Partial<Record<"rope", RopeSpec>> = shared === undefined ? {} : { rope: unscaled(shared) };
   return withMixers(parameters, (mixer, layer) => (windows[layer] ? { ...mixer, ...windowRope, window } : mixer));
 }
 
-function unscaled(rope: RopeSpec, base = rope.base): RopeSpec {
-  return { ...rope, base, scaling: { ...rope.scaling, kind: "none", factor: 1, magnitude: 1 } };
+/** The base is that of the other layers: llama.cpp does not use `rope.freq_base_swa` here. */
+function unscaled(rope: RopeSpec): RopeSpec {
+  return { ...rope, scaling: { ...rope.scaling, kind: "none", factor: 1, magnitude: 1 } };
 }
 
 /** The architecture `olmo2`. */

@@ -4,7 +4,7 @@
 import { buildDecoder } from "../decoder.js";
 import type { ArchitectureDescriptor, DecoderTraits, HyperParameters, ModelSource } from "../descriptor.js";
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
-import { readDecoderParameters, withMixers } from "../hyper-parameters.js";
+import { longRopeFactors, readDecoderParameters, withMixers } from "../hyper-parameters.js";
 import type { RopeSpec } from "../layer.js";
 
 const traits: DecoderTraits = {
@@ -17,7 +17,6 @@ const traits: DecoderTraits = {
   gateAndUp: "fused",
   partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 function readHyperParameters(source: ModelSource): HyperParameters {
@@ -25,7 +24,7 @@ function readHyperParameters(source: ModelSource): HyperParameters {
   const parameters = readDecoderParameters(source, traits);
   const originalContext =
     reader.optionalCount("rope.scaling.original_context_length", MAX_CONTEXT) ?? parameters.contextLength;
-  const factors = { long: "rope_factors_long.weight", short: "rope_factors_short.weight", originalContext };
+  const factors = longRopeFactors(originalContext);
   const shared = parameters.layers[0].mixer.rope;
   const rope: RopeSpec | undefined = shared === undefined ? undefined : { ...shared, factors };
   return withMixers(parameters, (mixer) => (rope === undefined ? mixer : { ...mixer, rope }));

@@ -14,13 +14,13 @@ const traits: DecoderTraits = {
   queryKeyNorm: undefined,
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {
   widthKey: "expert_feed_forward_length",
+  sharesWidth: true,
   gating: "softmax",
   gatingKey: false,
   renormalize: false,

@@ -12,9 +12,8 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 /** The architecture `qwen3`. */

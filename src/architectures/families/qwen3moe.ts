@@ -13,13 +13,13 @@ const traits: DecoderTraits = {
   queryKeyNorm: { span: "head", place: "before-rope", weighted: true },
   activation: "silu",
   gateAndUp: "separate",
-  partialRotary: false,
+  partialRotary: true,
   ropeFactors: undefined,
-  countsByLayer: false,
 };
 
 const experts: ExpertTraits = {
   widthKey: "expert_feed_forward_length",
+  sharesWidth: true,
   gating: "softmax",
   gatingKey: false,
   renormalize: true,

@@ -1,11 +1,12 @@
-// Qwen 3 VL, text: with text alone, every rope section has the same position, which makes it Qwen 3.
+// Qwen 3 VL, text: Qwen 3 with rope sections, of which text rotates all but the extra one.
 
 import type { ArchitectureDescriptor } from "../descriptor.js";
+import { withInterleavedSections } from "../rope-sections.js";
 import { qwen3 } from "./qwen3.js";
 
 /** The architecture `qwen3vl`. */
 export const qwen3vl: ArchitectureDescriptor = {
   name: "qwen3vl",
-  readHyperParameters: (source) => qwen3.readHyperParameters(source),
+  readHyperParameters: (source) => withInterleavedSections(source, qwen3.readHyperParameters(source)),
   buildGraph: (graph, parameters) => qwen3.buildGraph(graph, parameters),
 };

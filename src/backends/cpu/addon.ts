@@ -10,7 +10,7 @@ import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
 import type { NativeAddon } from "./native-bindings.js";
 
 /** The version of the native bindings: raised here and in the addon whenever native/cpu/index.d.ts changes its meaning. */
-export const BINDINGS_VERSION = 5;
+export const BINDINGS_VERSION = 6;
 
 const ADDON_NAME = "rocmforge_cpu.node";
 const BUILD_ANEW = "run `rocmforge doctor --build`";

@@ -2,7 +2,7 @@
 
 import { BackendError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
-import { CacheOrder, checkedPairs, checkGrowth } from "../cache-order.js";
+import { blocksOf, CacheOrder, checkedGrowth, checkedPairs } from "../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../contract.js";
 import type { NativeAddon, NativeKvCache } from "./native-bindings.js";
 import { hostMemory } from "../host-memory.js";
@@ -33,18 +33,18 @@ export class CpuKvCache implements KvCache {
     return this.#native;
   }
 
-  copyBlocks(pairs: Int32Array): void {
+  copyBlocks(pairs: Int32Array, group = 0): void {
     this.#lifetime.assertAlive();
-    const checked = checkedPairs(pairs, this.options.blocks);
-    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyBlocks(checked)));
+    const checked = checkedPairs(pairs, blocksOf(this.options, group));
+    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyBlocks(checked, group)));
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof CpuKvCache)) throw new TypeError("the caches belong to different backends");
-    checkGrowth(source.options, this.options, blocks);
+    const counts = Int32Array.from(checkedGrowth(source.options, this.options, blocks));
     const from = source.native;
     this.#lifetime.assertAlive();
-    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyFrom(from, blocks)));
+    this.order.copy(() => native("BACKEND_STEP", () => this.#native.copyFrom(from, counts)));
   }
 
   [Symbol.dispose](): void {

@@ -104,6 +104,8 @@ function lowerGroup(group: AnyGroup): Instruction | readonly Instruction[] {
         residual: group.residual?.value,
       });
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       throw new TypeError("norms of heads are not joined with the KV write on the CPU");
     default:
       return group satisfies never;

@@ -27,6 +27,7 @@ import { chooseDevice } from "./drivers/device-selection.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
 import { driverStartMs } from "./drivers/early-start.js";
 import { KernelStore } from "./kernels/kernel-store.js";
+import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
 import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
 import { createContext, fuseForGpu } from "./lowering/lowering.js";
@@ -118,11 +119,13 @@ export class GpuBackend implements Backend {
   }
 
   residentBytes(descriptor: TensorDescriptor): number {
+    if (descriptor.onHost === true) return 0;
     return hasDeviceLayout(descriptor.layout.name) ? layoutOf(descriptor).sizeBytes : descriptor.sizeBytes;
   }
 
   async upload(source: TensorSource): Promise<DeviceTensor> {
     this.#lifetime.assertAlive();
+    if (source.descriptor.onHost === true) return new HostTable(source);
     const upload = this.#uploader.upload(source);
     this.#uploads.add(upload);
     try {
@@ -156,7 +159,7 @@ export class GpuBackend implements Backend {
       kind: device.kind,
       deterministic: this.#options.deterministic,
     });
-    this.#uploader.prepare(weights.map(({ descriptor }) => descriptor));
+    this.#uploader.prepare(weights.map(({ descriptor }) => descriptor).filter(({ onHost }) => onHost !== true));
     const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) =>
       this.#programs.delete(freed),
     );

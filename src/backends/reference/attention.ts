@@ -1,17 +1,25 @@
 // Writes to the paged cache and attends over it, one token and one head at a time, with the softmax in double
 // precision.
 
+import { firstVisible } from "../../graph/cache-groups.js";
 import type { AttentionOperation } from "../../graph/operation.js";
 import type { StepInput } from "../contract.js";
 import type { SomeKernels } from "./kernel.js";
 import type { KvStorage } from "./kv-cache.js";
 import { type Matrix, softCapped } from "./matrix.js";
 
-/** Calls `visit` with each row's block table and position. */
-function forEachRow(step: StepInput, visit: (row: number, table: Int32Array, position: number) => void): void {
-  for (const [sequence, table] of step.blockTables.entries()) {
-    for (let row = step.sequenceOffsets[sequence]; row < step.sequenceOffsets[sequence + 1]; row++) {
-      visit(row, table, step.positions[row]);
+/** Calls `visit` with each row's position and its block table of a cache group. */
+function forEachRow(
+  { blockTables, sequenceOffsets, positions }: StepInput,
+  group: number,
+  visit: (row: number, table: Int32Array, position: number) => void,
+): void {
+  const sequences = sequenceOffsets.length - 1;
+  // Without tables of their own, all groups have the first one's.
+  const first = blockTables.length === sequences ? 0 : group * sequences;
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
+      visit(row, blockTables[first + sequence], positions[row]);
     }
   }
 }
@@ -30,7 +38,7 @@ export function writeKv(
     target.set(source.data.subarray(from, from + source.width), slot * source.width);
     cache.quantize(target.subarray(slot * source.width, (slot + 1) * source.width));
   };
-  forEachRow(step, (row, table, position) => {
+  forEachRow(step, cache.layers[layer].group, (row, table, position) => {
     const slot = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);
     store(key, row, cache.layers[layer].keys, slot);
     if (value !== undefined) store(value, row, cache.layers[layer].values, slot);
@@ -65,7 +73,7 @@ export function attention(
   const slots = new Int32Array(longest);
   const sums = new Float64Array(valueWidth);
 
-  forEachRow(step, (row, table, position) => {
+  forEachRow(step, stored.group, (row, table, position) => {
     const first = firstVisible(operation, position) | 0;
     const scale = operation.scale * temperatureAt(operation, position);
     for (let past = first; past <= position; past++) {
@@ -91,12 +99,6 @@ export function attention(
       for (let k = 0; k < valueWidth; k++) out.data[outStart + k] = sums[k] / total;
     }
   });
-}
-
-/** The first position that a token sees. */
-function firstVisible({ window, chunk }: AttentionOperation, position: number): number {
-  const first = window === undefined ? 0 : position + 1 - window;
-  return Math.max(0, first, chunk === undefined ? 0 : position - (position % chunk));
 }
 
 function temperatureAt(

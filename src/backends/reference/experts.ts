@@ -14,14 +14,19 @@ function probabilities(gating: RouteExpertsOperation["gating"], logits: Float64A
     case "softmax":
       return softmax(logits);
     case "sigmoid":
-      return logits.map((logit) => 1 / (1 + Math.exp(-logit)));
+      return logits.map(sigmoid);
     case "softmax-selected":
+    case "sigmoid-selected":
       return logits;
     case "sqrt-softplus":
       return logits.map((logit) => Math.sqrt(Math.max(logit, 0) + Math.log1p(Math.exp(-Math.abs(logit)))));
     default:
       return gating satisfies never;
   }
+}
+
+function sigmoid(logit: number): number {
+  return 1 / (1 + Math.exp(-logit));
 }
 
 function softmax(logits: Float64Array): Float64Array {
@@ -65,6 +70,7 @@ function chooseExperts(
   const chosen = largest(groups > 1 ? keepBestGroups(scores, groups, groupsUsed) : scores, used);
   let weights = chosen.map((expert) => probable[expert]);
   if (gating === "softmax-selected") weights = Array.from(softmax(Float64Array.from(weights)));
+  if (gating === "sigmoid-selected") weights = weights.map(sigmoid);
   if (renormalize) {
     const total = Math.max(
       weights.reduce((sum, weight) => sum + weight, 0),

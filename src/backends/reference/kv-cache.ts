@@ -2,10 +2,12 @@
 // f32; the narrower types are quantized when they are written, which makes this cache the reference for the others.
 
 import { BackendError } from "../../errors.js";
-import { type KvLayerShape, kvLayers } from "../../graph/program.js";
+import { kvGroups, type KvPlace, kvPlaces } from "../../graph/cache-groups.js";
+import { kvLayers } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
-import { CacheOrder, checkedPairs, checkGrowth } from "../cache-order.js";
+import { blocksOf, CacheOrder, checkedGrowth, checkedPairs } from "../cache-order.js";
+import { groupBlocks } from "../cache-size.js";
 import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
@@ -17,6 +19,8 @@ interface KvLayerStorage {
   /** Elements of one position's keys. */
   readonly keyRow: number;
   readonly valueRow: number;
+  /** The cache group, whose tables have the layer's blocks. */
+  readonly group: number;
 }
 
 /** The memory of a cache. A running step keeps a reference to it, so that the cache may be disposed meanwhile. */
@@ -29,9 +33,12 @@ export interface KvStorage {
 
 /** Bytes of a cache with these options, all of it in f32. */
 export function kvCacheBytes(options: KvCacheOptions): number {
-  const { blocks, blockTokens } = options;
-  const row = kvLayers(options).reduce((sum, layer) => sum + layer.kvHeads * (layer.keyWidth + layer.valueWidth), 0);
-  return row * blocks * blockTokens * FLOAT_BYTES;
+  const counts = groupBlocks(options);
+  const places = kvPlaces(kvGroups(options));
+  const rows = kvLayers(options).map(
+    ({ kvHeads, keyWidth, valueWidth }, layer) => kvHeads * (keyWidth + valueWidth) * counts[places[layer].group],
+  );
+  return rows.reduce((sum, row) => sum + row, 0) * options.blockTokens * FLOAT_BYTES;
 }
 
 /** A KV cache in JavaScript arrays. */
@@ -43,19 +50,22 @@ export class ReferenceKvCache implements KvCache {
   #storage: KvStorage | undefined;
 
   constructor(options: KvCacheOptions) {
-    const { blocks, blockTokens, type } = options;
+    const { blockTokens, type } = options;
     this.options = options;
     this.sizeBytes = kvCacheBytes(options);
-    const allocate = ({ kvHeads, keyWidth, valueWidth }: KvLayerShape): KvLayerStorage => {
+    const counts = groupBlocks(options);
+    const shapes = kvLayers(options);
+    const allocate = ({ group }: KvPlace, layer: number): KvLayerStorage => {
+      const { kvHeads, keyWidth, valueWidth } = shapes[layer];
       // Small integers to the compiler: see matrix.ts.
       const keyRow = (kvHeads * keyWidth) | 0;
       const valueRow = (kvHeads * valueWidth) | 0;
-      const plane = (row: number): Float32Array => new Float32Array(blocks * blockTokens * row);
-      return { keys: plane(keyRow), values: plane(valueRow), keyRow, valueRow };
+      const plane = (row: number): Float32Array => new Float32Array(counts[group] * blockTokens * row);
+      return { keys: plane(keyRow), values: plane(valueRow), keyRow, valueRow, group };
     };
     try {
       this.#storage = {
-        layers: kvLayers(options).map(allocate),
+        layers: kvPlaces(kvGroups(options)).map(allocate),
         blockTokens: blockTokens | 0,
         quantize: quantization(type),
       };
@@ -80,20 +90,20 @@ export class ReferenceKvCache implements KvCache {
     return this.#storage as KvStorage;
   }
 
-  copyBlocks(pairs: Int32Array): void {
+  copyBlocks(pairs: Int32Array, group = 0): void {
     const { storage } = this;
-    const checked = checkedPairs(pairs, this.options.blocks);
-    this.order.copy(() => copyBlocks(storage, checked));
+    const checked = checkedPairs(pairs, blocksOf(this.options, group));
+    this.order.copy(() => copyBlocks(storage, checked, group));
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof ReferenceKvCache)) throw new TypeError("the caches belong to different backends");
-    checkGrowth(source.options, this.options, blocks);
+    const counts = checkedGrowth(source.options, this.options, blocks);
     const [{ layers, blockTokens }, target] = [source.storage, this.storage];
     this.order.copy(() => {
-      for (const [index, { keys, values, keyRow, valueRow }] of layers.entries()) {
-        target.layers[index].keys.set(keys.subarray(0, blocks * blockTokens * keyRow));
-        target.layers[index].values.set(values.subarray(0, blocks * blockTokens * valueRow));
+      for (const [index, { keys, values, keyRow, valueRow, group }] of layers.entries()) {
+        target.layers[index].keys.set(keys.subarray(0, counts[group] * blockTokens * keyRow));
+        target.layers[index].values.set(values.subarray(0, counts[group] * blockTokens * valueRow));
       }
     });
   }
@@ -104,11 +114,11 @@ export class ReferenceKvCache implements KvCache {
   }
 }
 
-function copyBlocks({ layers, blockTokens }: KvStorage, pairs: Int32Array): void {
+function copyBlocks({ layers, blockTokens }: KvStorage, pairs: Int32Array, group: number): void {
   const copy = (plane: Float32Array, blockElements: number, from: number, to: number): unknown =>
     plane.copyWithin(to * blockElements, from * blockElements, (from + 1) * blockElements);
   for (let index = 0; index < pairs.length; index += 2) {
-    for (const { keys, values, keyRow, valueRow } of layers) {
+    for (const { keys, values, keyRow, valueRow } of layers.filter((layer) => layer.group === group)) {
       copy(keys, blockTokens * keyRow, pairs[index], pairs[index + 1]);
       copy(values, blockTokens * valueRow, pairs[index], pairs[index + 1]);
     }

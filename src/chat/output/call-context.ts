@@ -1,5 +1,4 @@
-// What the readers of tool calls share: their input and output, the tags that several model families use, and the rules
-// for function names.
+// What the readers of tool calls share: their input and output, and the rules for function names.
 
 import type { DeltaSink } from "./delta-sink.js";
 import type { ChatTool } from "../message.js";
@@ -10,14 +9,21 @@ export interface CallContext {
   readonly cursor: TextCursor;
   readonly sink: DeltaSink;
   readonly tools: ReadonlyMap<string, ChatTool>;
+  /** Marks around the answer, which are no part of its text. */
+  readonly answerMarks: readonly string[];
 }
+
+/** Reads the rest of a reply. */
+export type CallSyntax = (context: CallContext) => Reading<void>;
+/** Reads and reports one call; false if there is none. */
+export type CallReader = (context: CallContext) => Reading<boolean>;
 
 /** Opening tag of a tool call in the conventions of Hermes, Qwen and GLM. */
 export const CALL_OPEN = "<tool_call>";
 /** Closing tag of a tool call in the conventions of Hermes, Qwen and GLM. */
 export const CALL_CLOSE = "</tool_call>";
 
-const NAME_CHARACTER = /[\w.\-\s]/;
+const NAME_CHARACTER = /[\w.:\-\s]/;
 
 /** Reads the characters that may be part of a name; `isFunctionName` checks it. */
 export function* readName(cursor: TextCursor): Reading<string> {
@@ -31,9 +37,9 @@ function nameEnd(text: string, from: number): number | undefined {
   return undefined;
 }
 
-/** Names as OpenAI allows them, and dots, which some tools use. */
+/** Names as OpenAI allows them, and dots and colons, which some tools use. */
 export function isFunctionName(name: string): boolean {
-  return /^[\w.-]{1,128}$/.test(name);
+  return /^[\w.:-]{1,128}$/.test(name);
 }
 
 /** Reports a call; the recorded text belongs to it and is dropped. */

@@ -2,40 +2,101 @@
 // versions of one family differ, and the template is what the model was trained with.
 
 import { CALL_OPEN } from "./call-context.js";
-import { CALL_MARKERS, type CallConvention, MISTRAL_CALLS, PYTHON_TAG } from "./call-syntax.js";
-import { PARAMETER_OPEN } from "./keyed-calls.js";
+import { type CallConvention, conventionOf, MISTRAL_ARGUMENTS, MISTRAL_CALLS, PYTHON_TAG } from "./conventions.js";
+import { KEY_MARKS, LINE_PARAMETERS } from "./keyed-calls.js";
 import type { ReasoningMarks } from "./output-parser.js";
 import type { PromptText } from "../prompt-text.js";
 
+/** The first whose closing mark a template writes, or whose marks are both tokens of the vocabulary. */
 const REASONING: readonly ReasoningMarks[] = [
+  {
+    open: "<seed:think>",
+    close: "</seed:think>",
+    // The template opens it so if there is no budget for thinking.
+    label: "<seed:cot_budget_reflect>",
+    closing: "</seed:cot_budget_reflect></seed:think>",
+  },
+  { open: "<|START_THINKING|>", close: "<|END_THINKING|>" },
+  { open: "<|inner_prefix|>", close: "<|inner_suffix|>" },
+  { open: "<|channel>", close: "<channel|>", label: "thought" },
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" },
+];
+
+/** Marks that only one convention has, by which its templates are recognised; the first that a template has decides. */
+const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[] = [
+  ["<|constrain|>", "harmony"],
+  ["<|channel|>commentary", "harmony"],
+  ["<|tool_call:begin|>", "marked-parts"],
+  ["<|tool_call>", "quoted-map"],
+  ["<|tool_calls_section_begin|>", "numbered-json"],
+  ["<minimax:tool_call>", "named-parameters"],
+  ["<seed:tool_call>", "seed-parameters"],
+  ["<|tool_call_start|>", "python-calls"],
+  ["<|tool_list_start|>", "python-calls"],
+  ["<|tools_prefix|>", "keyed-list"],
+  ["<|START_TEXT|>", "action-text"],
+  ["<|START_ACTION|>", "action-list"],
+  ["<TOOLCALL>", "capital-list"],
+  ["<|/tool_call|>", "closed-list"],
+  ["<|/tool|>", "closed-list"],
+  ["<|tool_call|>", "open-list"],
+  ["<function_calls>", "python-lines"],
+  [">>>${recipient}", "recipients"],
+  [">>>all\\n", "recipients"],
+];
+
+/** Tokens of the vocabulary that tell the convention if the template does not. */
+const TELLTALE_TOKENS: readonly (readonly [token: string, convention: CallConvention])[] = [
+  ["<|tool_call_start|>", "python-calls"],
 ];
 
 /** Whether a text is one token of the vocabulary. */
 export type HasToken = (text: string) => boolean;
 
 /** The convention for tool calls that a template was written for. */
-export function callConvention(template: string): CallConvention {
-  if (template.includes(MISTRAL_CALLS)) return "bracketed";
-  if (template.includes("<arg_key>")) return "tagged-keys";
-  if (template.includes(CALL_OPEN)) return template.includes(PARAMETER_OPEN) ? "tagged-parameters" : "tagged-json";
-  if (template.includes(PYTHON_TAG) || (template.includes("<|start_header_id|>") && template.includes('"parameters"')))
-    return "python-tag";
-  return "bare-json";
+export function callConvention(template: string, hasToken: HasToken = () => false): CallConvention {
+  const has = (text: string): boolean => template.includes(text);
+  const told = TELLTALES.find(([mark]) => has(mark));
+  if (told !== undefined) return told[1];
+  // The mark is a variable of these templates, and not next to the names of tags.
+  if (has("｜DSML｜")) return has("function_calls>") ? "typed-parameters" : "typed-calls";
+  if (has(MISTRAL_CALLS)) return has(MISTRAL_ARGUMENTS) ? "bracketed-arguments" : "bracketed";
+  if (has("<｜tool▁call▁begin｜>")) return has("```json") ? "separated-fence" : "separated-json";
+  if (has(KEY_MARKS[0])) return has("</arg_key><arg_value>") ? "joined-keys" : "tagged-keys";
+  if (has(CALL_OPEN)) return has(LINE_PARAMETERS.parameterOpen) ? "tagged-parameters" : "tagged-json";
+  if (has("Action:") && has("tool_name")) return "action-fence";
+  if (has("<tool_calls>")) return "tagged-list";
+  if (has(LINE_PARAMETERS.functionOpen) && has(LINE_PARAMETERS.functionClose)) return "function-json";
+  if (has(PYTHON_TAG) || (has("<|start_header_id|>") && has('"parameters"'))) return "python-tag";
+  return TELLTALE_TOKENS.find(([token]) => hasToken(token))?.[1] ?? "bare-json";
 }
 
-/** The marks around reasoning; undefined if the model does not reason. */
-export function reasoningMarks(template: string, hasToken: HasToken): ReasoningMarks | undefined {
+/** The marks around reasoning; undefined if the model does not reason, or if its convention reads reasoning itself. */
+export function reasoningMarks(
+  template: string,
+  hasToken: HasToken,
+  convention: CallConvention = "bare-json",
+): ReasoningMarks | undefined {
+  if (conventionOf(convention).marksReply === true && convention !== "recipients") return undefined;
   return REASONING.find(({ open, close }) => template.includes(close) || (hasToken(open) && hasToken(close)));
+}
+
+/** Marks around an answer behind reasoning, in templates of Granite 3.3 and ERNIE 4.5. */
+export function answerMarks(template: string, convention: CallConvention): readonly string[] {
+  const own = conventionOf(convention).answerMarks;
+  if (own !== undefined) return own;
+  const response = ["<response>", "</response>"] as const;
+  // Other templates write the results of tools in the same tags.
+  return template.includes("<think></think>") && template.includes(response.join("")) ? response : [];
 }
 
 /** Whether the prompt ends inside a reasoning block, so that the reply begins with reasoning. */
 export function opensReasoning(prompt: PromptText, marks: ReasoningMarks | undefined): boolean {
-  return marks !== undefined && prompt.endsWith(marks.open);
+  return marks !== undefined && (prompt.endsWith(marks.open) || prompt.endsWith(`${marks.open}${marks.label ?? ""}`));
 }
 
 /** Marks in a reply that may be control tokens of the vocabulary. */
-export function answerMarks(convention: CallConvention, reasoning: ReasoningMarks | undefined): readonly string[] {
-  return [...CALL_MARKERS[convention], ...(reasoning === undefined ? [] : [reasoning.open, reasoning.close])];
+export function replyMarks(convention: CallConvention, reasoning: ReasoningMarks | undefined): readonly string[] {
+  return [...conventionOf(convention).marks, ...(reasoning === undefined ? [] : [reasoning.open, reasoning.close])];
 }

@@ -14,11 +14,23 @@ interface DeltaSinkOptions {
   readonly makeId: () => string;
 }
 
+type TextKind = "text" | "reasoning";
+
+/** Between two parts of a reply that a reader sees as one text. */
+const PARAGRAPH = "\n\n";
+
 /** Collects deltas and holds back white space. */
 export class DeltaSink {
   #deltas: ChatDelta[] = [];
   #calls = 0;
+  readonly #ids = new Set<string>();
   #space = "";
+  /** The kind of the last part, to which white space at the end belongs. */
+  #kind: TextKind = "text";
+  /** The kinds of which there has been a part. */
+  readonly #kinds = new Set<TextKind>();
+  /** Separates the next text from an earlier part of the same kind. */
+  #separator = "";
   #dropsSpace: boolean;
   readonly #holdsSpace: boolean;
   readonly #makeId: () => string;
@@ -54,13 +66,22 @@ export class DeltaSink {
   turn(): void {
     this.#space = "";
     this.#recent = "";
+    this.#separator = "";
     this.#dropsSpace = true;
   }
 
-  /** Starts a call; returns its index, for its arguments. */
-  startCall(name: string, id = this.#makeId()): number {
+  /** Starts a part of a reply that consists of several; it is separated from an earlier part of the same kind. */
+  startPart(kind: TextKind): void {
+    this.turn();
+    if (this.#kinds.has(kind)) this.#separator = PARAGRAPH;
+  }
+
+  /** Starts a call; returns its index, for its arguments. An id that another call has is replaced. */
+  startCall(name: string, given?: string): number {
     this.turn();
     const index = this.#calls++;
+    const id = given === undefined || this.#ids.has(given) ? this.#makeId() : given;
+    this.#ids.add(id);
     this.#deltas.push({ kind: "call", index, id, name });
     return index;
   }
@@ -73,22 +94,25 @@ export class DeltaSink {
     this.#deltas.push({ kind: "call-end", index });
   }
 
-  end(kind: "text" | "reasoning"): void {
-    if (this.#space !== "") this.#push(kind, this.#space);
+  /** Reports the white space that was held back. */
+  end(): void {
+    if (this.#space !== "") this.#push(this.#kind, this.#space);
     this.#space = "";
   }
 
-  #write(kind: "text" | "reasoning", text: string, holds: boolean): void {
+  #write(kind: TextKind, text: string, holds: boolean): void {
     const body = this.#dropsSpace ? text.trimStart() : text;
     if (body === "") return;
     this.#dropsSpace = false;
+    this.#kind = kind;
     const written = holds ? body.trimEnd() : body;
     if (written !== "") {
-      this.#push(kind, this.#space + written);
+      this.#push(kind, this.#separator + this.#space + written);
       this.#space = "";
+      this.#separator = "";
     }
     this.#space += body.slice(written.length);
-    if (kind === "text" && this.#stops.length > 0 && this.#completesStop(body)) this.end(kind);
+    if (kind === "text" && this.#stops.length > 0 && this.#completesStop(body)) this.end();
   }
 
   #completesStop(text: string): boolean {
@@ -97,7 +121,8 @@ export class DeltaSink {
     return this.#stops.some((stop) => recent.includes(stop));
   }
 
-  #push(kind: "text" | "reasoning", text: string): void {
+  #push(kind: TextKind, text: string): void {
+    this.#kinds.add(kind);
     this.#deltas.push({ kind, text });
   }
 }

@@ -5,7 +5,7 @@ import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { JsonScanner } from "./json-scanner.js";
 
 /** A tool call in JSON. */
-interface JsonCall {
+export interface JsonCall {
   readonly name: string;
   /** The arguments as the JSON text of an object. */
   readonly arguments: string;
@@ -24,7 +24,7 @@ export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall 
   if (isPlainObject(inner) && typeof inner["name"] === "string") {
     return jsonCall(inner["name"], inner[argumentKey(inner)], undefined, whole["id"]);
   }
-  const name = whole["name"];
+  const name = whole["name"] ?? whole["tool_name"];
   if (typeof name !== "string") return undefined;
   const key = argumentKey(whole);
   // The last of equal keys wins, as with JSON.parse.
@@ -35,6 +35,15 @@ export function parseJsonCall(text: string, { members }: JsonScanner): JsonCall 
     place === undefined ? undefined : text.slice(place.valueStart, place.valueEnd).trim(),
     whole["id"],
   );
+}
+
+/** The call in an object whose only key is the name, `{"name": {…}}`; undefined if it is none. */
+export function parseKeyedCall(text: string, { members }: JsonScanner): JsonCall | undefined {
+  const whole = parseObject(text);
+  const [place] = members;
+  if (whole === undefined || place === undefined || members.length > 1) return undefined;
+  const [name = ""] = Object.keys(whole);
+  return jsonCall(name, whole[name], text.slice(place.valueStart, place.valueEnd).trim(), undefined);
 }
 
 function argumentKey(call: Readonly<Record<string, unknown>>): (typeof ARGUMENT_KEYS)[number] {

@@ -2,7 +2,7 @@
 // single characters.
 
 import { describe, expect, test } from "vitest";
-import type { CallConvention } from "./call-syntax.js";
+import type { CallConvention } from "./conventions.js";
 import { callConvention } from "./convention.js";
 import type { ChatTool } from "../message.js";
 import type { ChatOutputParserOptions } from "./output-parser.js";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { CallConvention } from "./call-syntax.js";
+import { type CallConvention, CONVENTIONS, conventionOf } from "./conventions.js";
 import { ChatOutputParser, type ChatOutputParserOptions } from "./output-parser.js";
 import {
   calling as call,
@@ -11,7 +11,10 @@ import {
   type ParsedAnswer,
   TOOLS as tools,
 } from "../testing/parsed-reply.js";
+import { spelledCall } from "../testing/spelled-call.js";
 import { toolChoiceForms } from "./tool-constraint.js";
+
+const NAMES = Object.keys(CONVENTIONS) as CallConvention[];
 
 interface Recorded {
   readonly title: string;
@@ -243,14 +246,7 @@ describe("the parser of answers", () => {
     " ",
     "\n",
   );
-  const conventions = fc.constantFrom<CallConvention>(
-    "tagged-json",
-    "tagged-keys",
-    "tagged-parameters",
-    "bracketed",
-    "python-tag",
-    "bare-json",
-  );
+  const conventions = fc.constantFrom(...NAMES);
 
   test("gives the same however the answer is cut", () => {
     fc.assert(
@@ -290,53 +286,59 @@ describe("the parser of answers", () => {
     );
   });
 
-  for (const convention of [
-    "tagged-json",
-    "tagged-keys",
-    "tagged-parameters",
-    "bracketed",
-    "python-tag",
-    "bare-json",
-  ] as const) {
+  for (const convention of NAMES) {
+    const { answer: around } = conventionOf(convention);
+
     test(`tells a call in ${convention} from an answer in a form, which may speak of calls`, () => {
-      expect(toolChoiceForms(convention, tools, { kind: "auto" }, false)).toStrictEqual([]);
-      const forms = toolChoiceForms(convention, tools, { kind: "auto" }, true);
-      expect(forms).toStrictEqual(toolChoiceForms(convention, tools, { kind: "required" }, true));
-      const [{ prefix, suffix }] = forms;
-      const called = parse([...`${prefix}{"city": "Oslo"}${suffix}`], { convention, forms });
-      expect(called.calls).toStrictEqual([call("get_weather", '{"city": "Oslo"}')]);
+      expect(toolChoiceForms(convention, tools, { choice: { kind: "auto" }, constrained: false })).toStrictEqual([]);
+      const forms = toolChoiceForms(convention, tools, { choice: { kind: "auto" }, constrained: true });
+      expect(forms).toStrictEqual(
+        toolChoiceForms(convention, tools, { choice: { kind: "required" }, constrained: true }),
+      );
+      const options = { convention, forms, answer: around };
+      const called = parse([...spelledCall(forms[0], { city: "Oslo" })], options);
+      expect(called).toMatchObject({ text: "", calls: [{ name: "get_weather", ended: true }] });
+      expect(JSON.parse(called.calls[0].arguments)).toStrictEqual({ city: "Oslo" });
       for (const answer of [
         '{"name": "get_weather"}',
         `{"text": "<tool_call>{\\"name\\": \\"search\\", \\"arguments\\": {}}</tool_call> [TOOL_CALLS]search[ARGS]{} <|python_tag|>{}"}`,
         '[{"name": "search", "arguments": {}}]',
         "3",
       ]) {
-        const { text, calls } = parse([...answer], { convention, forms });
+        const { text, calls } = parse([...`${around?.prefix ?? ""}${answer}${around?.suffix ?? ""}`], options);
         expect({ text, calls }).toStrictEqual({ text: answer, calls: [] });
       }
     });
 
     test(`reads what a forced call in ${convention} yields, its arguments as they come`, () => {
-      const forms = toolChoiceForms(convention, tools, { kind: "required" }, false);
+      const forms = toolChoiceForms(convention, tools, {
+        choice: { kind: "required" },
+        constrained: false,
+        callsBefore: 3,
+      });
       expect(forms.map(({ name }) => name)).toStrictEqual(["get_weather", "search"]);
-      const [, form] = forms;
-      const given = '{"query": "\\u00e9 }] </tool_call>", "n": [{}]}';
-      const answer = `${form?.prefix}${given}${form?.suffix}`;
+      const form = forms[1];
+      const given = { query: "é }] ) it's [x]", n: [{ a: null, b: [true, -1.5e3] }], empty: {} };
+      const answer = spelledCall(form, given);
       const joined = parse([...answer], { convention, forms });
-      expect(joined).toStrictEqual({
+      expect(joined).toMatchObject({
         text: "",
         reasoning: "",
-        calls: [call("search", given)],
+        calls: [{ id: form.id ?? "id0", name: "search", ended: true }],
         order: "call arguments call-end",
       });
-      // Cut off in the middle, what has come of the arguments is there.
-      const cut = `${form?.prefix}${given.slice(0, 12)}`;
-      expect(parse([cut], { convention, forms }).calls).toStrictEqual([
-        { ...call("search", given.slice(0, 12)), ended: false },
-      ]);
-      // Free decoding may write the same. (Only the forms with bare values have none with JSON in it.)
-      if (convention !== "tagged-keys" && convention !== "tagged-parameters")
-        expect(parse([answer], { convention }).calls).toStrictEqual([call("search", given)]);
+      expect(JSON.parse(joined.calls[0].arguments)).toStrictEqual(given);
+      expect(parse([answer], { convention, forms })).toStrictEqual(joined);
+      // Cut off anywhere behind the name, the call is there with what has come of its arguments.
+      for (let length = form.prefix.length; length < answer.length - form.suffix.length; length++) {
+        const cut = parse([answer.slice(0, length)], { convention, forms });
+        expect(cut).toMatchObject({ text: "", calls: [{ name: "search", ended: false }] });
+        expect(joined.calls[0].arguments).toContain(cut.calls[0].arguments.slice(0, -1));
+      }
+      // Free decoding may write the same.
+      const free = parse([answer], { convention }).calls;
+      expect(free).toMatchObject([{ name: "search", ended: true }]);
+      expect(JSON.parse(free[0].arguments)).toStrictEqual(given);
     });
   }
 

@@ -4,16 +4,22 @@
 
 import { randomBytes } from "node:crypto";
 import type { CallContext } from "./call-context.js";
-import { CALL_SYNTAX, type CallConvention, plainText } from "./call-syntax.js";
+import type { AnswerForm, ToolCallForm } from "./call-form.js";
+import { type CallConvention, conventionOf } from "./conventions.js";
 import { DeltaSink } from "./delta-sink.js";
+import { plainText } from "./marked-calls.js";
 import type { ChatDelta, ChatTool } from "../message.js";
 import { Markers, type Reading, TextCursor } from "./text-cursor.js";
-import { readForcedCall, type ToolCallForm } from "./tool-constraint.js";
+import { readForcedCall } from "./tool-constraint.js";
 
 /** The marks around a model's reasoning. */
 export interface ReasoningMarks {
   readonly open: string;
   readonly close: string;
+  /** A word behind the opening mark, which is no part of the reasoning. */
+  readonly label?: string;
+  /** What closes a block that the prompt has opened; the closing mark between empty lines by default. */
+  readonly closing?: string;
 }
 
 /** The model's convention, and what is expected of the reply. */
@@ -29,8 +35,14 @@ export interface ChatOutputParserOptions {
   readonly trimsStart?: boolean;
   /** Stop strings that are matched against the text; text that completes one is not held back. */
   readonly stops?: readonly string[];
+  /** Marks around the answer, which are no part of its text. */
+  readonly answerMarks?: readonly string[];
   /** The forms that decoding was constrained to, if it was. */
   readonly forms?: readonly ToolCallForm[];
+  /** Whether decoding was constrained, so that the reply is a call in one of the forms, or nothing but the answer. */
+  readonly constrained?: boolean;
+  /** What stands around the answer if decoding was constrained to that or one of the forms. */
+  readonly answer?: AnswerForm | undefined;
   readonly makeId?: () => string;
 }
 
@@ -47,7 +59,7 @@ export class ChatOutputParser {
       holdsSpace: tools.length > 0,
       trimsStart: options.trimsStart ?? false,
       stops: options.stops ?? [],
-      makeId: options.makeId ?? (convention === "bracketed" ? shortId : longId),
+      makeId: options.makeId ?? (conventionOf(convention).ids === "nine characters" ? shortId : longId),
     });
     this.#reading = this.#read(options);
     this.#reading.next();
@@ -63,37 +75,57 @@ export class ChatOutputParser {
   end(): readonly ChatDelta[] {
     this.#cursor.end();
     this.#reading.next();
-    this.#sink.end(this.#inReasoning ? "reasoning" : "text");
+    this.#sink.end();
     return this.#sink.take();
   }
 
-  *#read({ tools, convention, reasoning, reasoningOpen, forms = [] }: ChatOutputParserOptions): Reading<void> {
+  *#read(options: ChatOutputParserOptions): Reading<void> {
+    const { tools, convention, reasoning, reasoningOpen, answerMarks = [], forms = [] } = options;
     const context: CallContext = {
       cursor: this.#cursor,
       sink: this.#sink,
       tools: new Map(tools.map((tool) => [tool.name, tool])),
+      answerMarks,
     };
-    if (forms.length > 0) {
-      // A constrained reply is one of these calls or the formatted text itself, whose strings may mention calls.
-      yield* readForcedCall(context, forms);
-      return yield* plainText(context);
-    }
-    if (reasoning !== undefined) yield* this.#readReasoning(reasoning, reasoningOpen);
-    if (!this.#inReasoning) yield* tools.length === 0 ? plainText(context) : CALL_SYNTAX[convention](context);
+    if (options.constrained === true || forms.length > 0)
+      return yield* this.#readConstrained(context, forms, options.answer);
+    const { read, marksReply = false, endsReasoning = [] } = conventionOf(convention);
+    if (reasoning !== undefined)
+      yield* this.#readReasoning(reasoning, reasoningOpen, tools.length === 0 ? [] : endsReasoning);
+    if (!this.#inReasoning) yield* tools.length > 0 || marksReply ? read(context) : plainText(context);
+  }
+
+  /** A constrained reply is one of these calls or the formatted text itself, whose strings may mention calls. */
+  *#readConstrained(
+    context: CallContext,
+    forms: readonly ToolCallForm[],
+    answer: AnswerForm | undefined,
+  ): Reading<void> {
+    const isCall = yield* readForcedCall(context, forms);
+    if (!isCall && answer !== undefined) yield* this.#cursor.literal(answer.prefix);
+    const suffix = isCall ? "" : (answer?.suffix ?? "");
+    yield* plainText({ ...context, answerMarks: suffix === "" ? [] : [suffix] });
   }
 
   /** Only at the start of the reply: later on, the marks are part of its text. */
-  *#readReasoning({ open, close }: ReasoningMarks, isOpen: boolean): Reading<void> {
+  *#readReasoning(
+    { open, close, label = "" }: ReasoningMarks,
+    isOpen: boolean,
+    ends: readonly string[],
+  ): Reading<void> {
     if (!isOpen) {
       this.#cursor.startRecord();
       yield* this.#cursor.space();
       const found = yield* this.#cursor.literal(open);
       const before = this.#cursor.takeRecord();
       if (!found) return this.#sink.text(before);
+      yield* this.#cursor.literal(label);
     }
     this.#inReasoning = true;
     this.#sink.turn();
-    if ((yield* this.#cursor.until(new Markers([close]), (text) => this.#sink.reasoning(text))) === undefined) return;
+    const end = yield* this.#cursor.until(new Markers([close, ...ends]), (text) => this.#sink.reasoning(text));
+    if (end === undefined) return;
+    if (end !== close) this.#cursor.unread(end);
     this.#inReasoning = false;
     this.#sink.turn();
   }

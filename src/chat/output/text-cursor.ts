@@ -57,10 +57,21 @@ export class TextCursor {
     this.#record = already;
   }
 
+  /** Records what is read from here on, unless something is being recorded already. */
+  keepRecord(): void {
+    this.#record ??= "";
+  }
+
   takeRecord(): string {
     const record = this.#record ?? "";
     this.#record = undefined;
     return record;
+  }
+
+  /** Puts text back that was read, so that it comes next. */
+  unread(text: string): void {
+    this.#text = text + this.#text.slice(this.#at);
+    this.#at = 0;
   }
 
   get recordedCharacters(): number {
@@ -133,4 +144,18 @@ export class TextCursor {
     if (this.#record !== undefined) this.#record += taken;
     return taken;
   }
+}
+
+const WORD_CHARACTER = /[\w.:\-/]/;
+
+/** Reads the characters of a name, without white space; empty if none comes next. */
+export function* readWord(cursor: TextCursor): Reading<string> {
+  let word = "";
+  yield* cursor.scan(wordEnd, (text) => (word += text));
+  return word;
+}
+
+function wordEnd(text: string, from: number): number | undefined {
+  for (let at = from; at < text.length; at++) if (!WORD_CHARACTER.test(text[at] as string)) return at;
+  return undefined;
 }

@@ -3,20 +3,26 @@
 // data that the grammar part compiles; the parser reads the result (see readForcedCall) and streams the arguments.
 
 import { ChatError } from "../../errors.js";
-import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
-import { type CallConvention, MISTRAL_CALLS } from "./call-syntax.js";
+import type { CallContext } from "./call-context.js";
+import type { ArgumentNotation, ToolCallForm } from "./call-form.js";
+import { type CallConvention, conventionOf } from "./conventions.js";
 import { JsonScanner } from "./json-scanner.js";
-import { FUNCTION_CLOSE, FUNCTION_OPEN } from "./keyed-calls.js";
+import { MAP_NOTATION } from "./literal-calls.js";
+import { mapArguments, PYTHON_NOTATION, pythonArguments } from "./literal-parser.js";
+import { readBracketed } from "./literal-scanner.js";
 import type { ChatTool, ToolChoice } from "../message.js";
-import type { Reading } from "./text-cursor.js";
+import { Markers, type Reading } from "./text-cursor.js";
+import { typedArgument } from "./typed-arguments.js";
 
-/** Literal text, a value of a JSON schema, literal text. */
-export interface ToolCallForm {
-  /** The tool that the form calls. */
-  readonly name: string;
-  readonly prefix: string;
-  readonly schema: Readonly<Record<string, unknown>>;
-  readonly suffix: string;
+const NO_MARKERS = new Markers([]);
+
+/** What the forms of a chat depend on, besides the tools. */
+interface FormOptions {
+  readonly choice: ToolChoice;
+  /** Whether the answer has a response format. */
+  readonly constrained: boolean;
+  /** Calls in the chat so far. */
+  readonly callsBefore?: number;
 }
 
 /**
@@ -26,22 +32,22 @@ export interface ToolCallForm {
 export function toolChoiceForms(
   convention: CallConvention,
   tools: readonly ChatTool[],
-  choice: ToolChoice,
-  constrained: boolean,
+  { choice, constrained, callsBefore = 0 }: FormOptions,
 ): readonly ToolCallForm[] {
+  const formOf = (tool: ChatTool): ToolCallForm => callForm(convention, tool, callsBefore);
   switch (choice.kind) {
     case "none":
       return [];
     case "auto":
-      return constrained ? tools.map((tool) => callForm(convention, tool)) : [];
+      return constrained ? tools.map(formOf) : [];
     case "required":
       if (tools.length === 0) throw impossible("the tool choice demands a call, and there are no tools");
-      return tools.map((tool) => callForm(convention, tool));
+      return tools.map(formOf);
     case "named": {
       const tool = tools.find(({ name }) => name === choice.name);
       if (tool === undefined)
         throw impossible(`the tool choice names ${JSON.stringify(choice.name)}, which is none of the tools`);
-      return [callForm(convention, tool)];
+      return [formOf(tool)];
     }
     default:
       choice satisfies never;
@@ -49,51 +55,94 @@ export function toolChoiceForms(
   }
 }
 
-function callForm(convention: CallConvention, { name, parameters }: ChatTool): ToolCallForm {
+function callForm(convention: CallConvention, { name, parameters }: ChatTool, callsBefore: number): ToolCallForm {
   // Arguments are an object, even if the schema does not say so.
-  return { name, schema: { type: "object", ...parameters }, ...wrapping(convention, name) };
-}
-
-function wrapping(convention: CallConvention, name: string): { readonly prefix: string; readonly suffix: string } {
-  const spelled = JSON.stringify(name);
-  switch (convention) {
-    case "tagged-json":
-      return { prefix: `${CALL_OPEN}\n{"name": ${spelled}, "arguments": `, suffix: `}\n${CALL_CLOSE}` };
-    case "tagged-keys":
-      // The model's own form has no JSON around the arguments; the name is written as usual.
-      return { prefix: `${CALL_OPEN}${name}\n`, suffix: `\n${CALL_CLOSE}` };
-    case "tagged-parameters":
-      // As above, with JSON in place of the parameters.
-      return { prefix: `${CALL_OPEN}\n${FUNCTION_OPEN}${name}>\n`, suffix: `\n${FUNCTION_CLOSE}\n${CALL_CLOSE}` };
-    case "bracketed":
-      return { prefix: `${MISTRAL_CALLS}[{"name": ${spelled}, "arguments": `, suffix: "}]" };
-    case "python-tag":
-      return { prefix: `{"name": ${spelled}, "parameters": `, suffix: "}" };
-    case "bare-json":
-      return { prefix: `{"name": ${spelled}, "arguments": `, suffix: "}" };
-    default:
-      convention satisfies never;
-      return { prefix: "", suffix: "" };
-  }
+  return { name, schema: { type: "object", ...parameters }, ...conventionOf(convention).spell(name, callsBefore) };
 }
 
 /**
  * Reads a call in one of the forms, reporting its arguments as they come; false, with nothing read, if the text is in
  * none of them.
  */
-export function* readForcedCall({ cursor, sink }: CallContext, forms: readonly ToolCallForm[]): Reading<boolean> {
-  for (const { name, prefix, suffix } of forms) {
-    if (!(yield* cursor.literal(prefix))) continue;
-    const index = sink.startCall(name);
-    const scanner = new JsonScanner();
-    yield* cursor.scan(scanner.scan, (text) => sink.callArguments(index, text));
+export function* readForcedCall(context: CallContext, forms: readonly ToolCallForm[]): Reading<boolean> {
+  const { cursor, sink } = context;
+  for (const form of forms) {
+    if (!(yield* cursor.literal(form.prefix))) continue;
+    const index = form.id === undefined ? sink.startCall(form.name) : sink.startCall(form.name, form.id);
     // A call that was cut off has no end, only the arguments so far.
-    if (scanner.state !== "whole") return true;
-    yield* cursor.literal(suffix);
-    sink.endCall(index);
+    if (yield* readForcedArguments(context, form, (text) => sink.callArguments(index, text))) sink.endCall(index);
+    // What follows is the suffix, as far as it is no token that ends the generation.
+    yield* cursor.until(NO_MARKERS, () => {});
     return true;
   }
   return false;
+}
+
+/** Whether the arguments are complete. */
+function* readForcedArguments(
+  context: CallContext,
+  form: ToolCallForm,
+  give: (text: string) => void,
+): Reading<boolean> {
+  const { cursor, tools } = context;
+  const { notation, suffix } = form;
+  switch (notation?.kind) {
+    case undefined: {
+      const scanner = new JsonScanner();
+      yield* cursor.scan(scanner.scan, give);
+      return scanner.state === "whole";
+    }
+    case "fields":
+      return yield* readFields(context, notation, { suffix, tool: tools.get(form.name), give });
+    case "python": {
+      // The prefix ends with the opening parenthesis.
+      cursor.unread("(");
+      const text = yield* readBracketed(cursor, PYTHON_NOTATION);
+      const given = text === undefined ? undefined : pythonArguments(text.slice(1, -1), []);
+      if (given === undefined) return false;
+      cursor.unread(")");
+      give(given);
+      return true;
+    }
+    case "map": {
+      const text = yield* readBracketed(cursor, MAP_NOTATION);
+      const given = text === undefined ? undefined : mapArguments(text, MAP_NOTATION);
+      if (given === undefined) return false;
+      give(given);
+      return true;
+    }
+    default:
+      notation satisfies never;
+      return false;
+  }
+}
+
+interface FieldReading {
+  readonly suffix: string;
+  readonly tool: ChatTool | undefined;
+  give(text: string): void;
+}
+
+/** Reads one field after another up to the suffix, and gives each as a member of an object when it is complete. */
+function* readFields(
+  { cursor }: CallContext,
+  notation: ArgumentNotation & { readonly kind: "fields" },
+  { suffix, tool, give }: FieldReading,
+): Reading<boolean> {
+  const opened = new Markers([...new Set([notation.text, notation.json])]);
+  const closes = new Markers([notation.close]);
+  let count = 0;
+  for (; !(yield* cursor.literal(suffix)); count++) {
+    if (!(yield* cursor.literal(notation.open))) return false;
+    let [key, value] = ["", ""];
+    const between = yield* cursor.until(opened, (text) => (key += text));
+    const isText = notation.text !== notation.json && between === notation.text;
+    if (between === undefined || (yield* cursor.until(closes, (text) => (value += text))) === undefined) return false;
+    give(`${count === 0 ? "{" : ","}${JSON.stringify(key)}:${typedArgument({ key, value, isText }, tool)}`);
+  }
+  give(count === 0 ? "{}" : "}");
+  cursor.unread(suffix);
+  return true;
 }
 
 function impossible(what: string): ChatError {

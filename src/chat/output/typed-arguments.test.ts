@@ -9,7 +9,9 @@ function toolOf(schema: unknown): ChatTool {
 }
 
 const valueOf = (text: string, schema: unknown): string | undefined =>
-  /^\{"key":(?<value>[\s\S]*)\}$/.exec(typedArguments([["key", text]], toolOf(schema)) ?? "")?.groups?.["value"];
+  /^\{"key":(?<value>[\s\S]*)\}$/.exec(typedArguments([{ key: "key", value: text }], toolOf(schema)) ?? "")?.groups?.[
+    "value"
+  ];
 
 describe("arguments in words", () => {
   test.each<[what: string, schema: unknown, text: string, value: string]>([
@@ -60,21 +62,51 @@ describe("arguments in words", () => {
 
   test("keys that the schema does not have, that name prototypes, and that come twice", () => {
     const given = [
-      ["__proto__", "1"],
-      ["toString", "a"],
-      ["key", "1"],
-      ["key", "2"],
-    ] as const;
+      { key: "__proto__", value: "1" },
+      { key: "toString", value: "a" },
+      { key: "key", value: "1" },
+      { key: "key", value: "2" },
+    ];
     expect(typedArguments(given, toolOf({ type: "string" }))).toBe('{"__proto__":1,"toString":"a","key":"2"}');
-    expect(typedArguments([["a", "[1]"]], undefined)).toBe('{"a":[1]}');
+    expect(typedArguments([{ key: "a", value: "[1]" }], undefined)).toBe('{"a":[1]}');
     expect(typedArguments([], undefined)).toBe("{}");
+  });
+
+  test("a string behind a reference, or among schemas that all apply", () => {
+    const tool: ChatTool = {
+      name: "tool",
+      parameters: {
+        type: "object",
+        $defs: { zip: { type: "string" }, loop: { $ref: "#/$defs/loop" }, "a/b": { $ref: "#/$defs/zip" } },
+        properties: {
+          plain: { $ref: "#/$defs/zip" },
+          far: { $ref: "#/$defs/a~1b" },
+          every: { allOf: [{ minLength: 1 }, { $ref: "#/$defs/zip" }] },
+          loop: { $ref: "#/$defs/loop" },
+          none: { $ref: "#/$defs/missing" },
+        },
+      },
+    };
+    const given = ["plain", "far", "every", "loop", "none"].map((key) => ({ key, value: "1" }));
+    expect(typedArguments(given, tool)).toBe('{"plain":"1","far":"1","every":"1","loop":1,"none":1}');
+  });
+
+  test("references that multiply cost little", () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 60 }, (_, index) => {
+        const next = { $ref: `#/$defs/d${index + 1}` };
+        return [`d${index}`, { anyOf: [next, next] }];
+      }),
+    );
+    const parameters = { type: "object", $defs, properties: { key: { $ref: "#/$defs/d0" } } };
+    expect(typedArguments([{ key: "key", value: "1" }], { name: "tool", parameters })).toBe('{"key":1}');
   });
 
   test("rejects what is too deep or too long", () => {
     const deep = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
     expect(valueOf(deep(100), {})).toBe(deep(100));
-    expect(typedArguments([["key", deep(128)]], undefined)).toBeUndefined();
-    expect(typedArguments([["key", deep(20_000)]], undefined)).toBeUndefined();
-    expect(typedArguments([["key", "\u0001".repeat(300_000)]], undefined)).toBeUndefined();
+    expect(typedArguments([{ key: "key", value: deep(128) }], undefined)).toBeUndefined();
+    expect(typedArguments([{ key: "key", value: deep(20_000) }], undefined)).toBeUndefined();
+    expect(typedArguments([{ key: "key", value: "\u0001".repeat(300_000) }], undefined)).toBeUndefined();
   });
 });

@@ -7,7 +7,12 @@ import { JsonScanner } from "./json-scanner.js";
 import type { ChatTool } from "../message.js";
 
 /** An argument as the model wrote it. */
-export type GivenArgument = readonly [key: string, value: string];
+export interface GivenArgument {
+  readonly key: string;
+  readonly value: string;
+  /** Whether the model said that the value is a text. */
+  readonly isText?: boolean;
+}
 
 /** Type names of JSON Schema; "integer" counts as "number". */
 type Types = ReadonlySet<string>;
@@ -21,17 +26,24 @@ const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolea
 
 /** The arguments as the JSON text of an object; undefined if they exceed the limits of a call. */
 export function typedArguments(given: readonly GivenArgument[], tool: ChatTool | undefined): string | undefined {
-  const properties = tool?.parameters["properties"];
   // The last of equal keys wins, as with JSON.parse.
   const spelled = new Map<string, string>();
-  for (const [key, value] of given) {
-    const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
-    spelled.set(key, spelledValue(value, allowedTypes(schema)));
-  }
+  for (const argument of given) spelled.set(argument.key, typedArgument(argument, tool));
   const json = `{${Array.from(spelled, ([key, value]) => `${JSON.stringify(key)}:${value}`).join(",")}}`;
   const scanner = new JsonScanner();
   scanner.scan(json, 0);
   return scanner.state === "whole" ? json : undefined;
+}
+
+/** The value of one argument as JSON text. */
+export function typedArgument({ key, value, isText = false }: GivenArgument, tool: ChatTool | undefined): string {
+  const root = tool?.parameters ?? {};
+  const { properties } = root;
+  const schema = isPlainObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+  const allowed = allowedTypes(schema, root, { left: MAX_VISITS });
+  return isText && (allowed === undefined || allowed.has("string"))
+    ? JSON.stringify(value)
+    : spelledValue(value, allowed);
 }
 
 function spelledValue(text: string, allowed: Types | undefined): string {
@@ -49,11 +61,28 @@ function allows(types: Types, value: unknown): boolean {
   return types.has(type) || (type === "integer" && types.has("number"));
 }
 
+type Root = Readonly<Record<string, unknown>>;
+
+/** What is left of the schemas that may be visited for one value: references may be circular, or multiply. */
+interface Visits {
+  left: number;
+}
+
+const MAX_VISITS = 256;
+
 /** The types that a schema allows; undefined if it allows all. */
-function allowedTypes(schema: unknown): Types | undefined {
-  if (!isPlainObject(schema)) return undefined;
+function allowedTypes(schema: unknown, root: Root, visits: Visits): Types | undefined {
+  if (!isPlainObject(schema) || visits.left-- <= 0) return undefined;
+  const inside = (branches: unknown): Types | undefined => branchTypes(branches, root, visits);
+  const { $ref: reference } = schema;
   const types =
-    namedTypes(schema["type"]) ?? valueTypes(schema) ?? branchTypes(schema["anyOf"]) ?? branchTypes(schema["oneOf"]);
+    namedTypes(schema["type"]) ??
+    valueTypes(schema) ??
+    inside(schema["anyOf"]) ??
+    inside(schema["oneOf"]) ??
+    (typeof reference === "string" ? allowedTypes(definition(reference, root), root, visits) : undefined) ??
+    // Of schemas that all apply, the first that says something about the type.
+    firstTypes(schema["allOf"], root, visits);
   return types !== undefined && schema["nullable"] === true ? new Set([...types, "null"]) : types;
 }
 
@@ -67,9 +96,32 @@ function valueTypes(schema: Readonly<Record<string, unknown>>): Types | undefine
   return Array.isArray(values) && values.length > 0 ? new Set(values.map(typeOf)) : undefined;
 }
 
-function branchTypes(branches: unknown): Types | undefined {
+/** The schema that a reference inside the tool's schema leads to. */
+function definition(reference: string, root: Root): unknown {
+  if (!reference.startsWith("#")) return undefined;
+  return reference
+    .slice(1)
+    .split("/")
+    .filter((name) => name !== "")
+    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce<unknown>(
+      (value, name) => (isPlainObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
+      root,
+    );
+}
+
+function firstTypes(schemas: unknown, root: Root, visits: Visits): Types | undefined {
+  if (!Array.isArray(schemas)) return undefined;
+  for (const schema of schemas) {
+    const types = allowedTypes(schema, root, visits);
+    if (types !== undefined) return types;
+  }
+  return undefined;
+}
+
+function branchTypes(branches: unknown, root: Root, visits: Visits): Types | undefined {
   if (!Array.isArray(branches) || branches.length === 0) return undefined;
-  const types = branches.map(allowedTypes);
+  const types = branches.map((branch) => allowedTypes(branch, root, visits));
   return types.includes(undefined) ? undefined : new Set(types.flatMap((of) => [...(of ?? [])]));
 }
 

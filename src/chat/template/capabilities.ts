@@ -1,8 +1,12 @@
 // Detects what a template supports: each probe renders a small chat, and its text shows whether the template used the
 // input. Templates do not declare it, and would silently drop what they do not support.
 
-import { contentParts, toolVariables } from "./template-variables.js";
+import { contentParts } from "./template-variables.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
+import { TOOL_FORMS, type ToolForm, toolsVariables } from "./tool-variables.js";
+
+/** How a template takes the reasoning of an earlier reply: by the name of a field, or as a part of the content. */
+export type ReasoningForm = "reasoning_content" | "thinking" | "reasoning" | "part";
 
 /** What a template supports. */
 export interface TemplateCapabilities {
@@ -10,13 +14,17 @@ export interface TemplateCapabilities {
   readonly system: boolean;
   /** Whether content has to be a list of parts. */
   readonly parts: boolean;
-  readonly tools: boolean;
+  /** How it takes tools; undefined if it does not show them. */
+  readonly tools: ToolForm | undefined;
   /** How it takes the arguments of an assistant's call; undefined if it renders no calls. */
   readonly calls: "object" | "text" | undefined;
   /** The content of an assistant's message with calls and no text. */
   readonly noContent: "" | null;
-  /** Whether it renders messages of the role "tool". */
-  readonly results: boolean;
+  /** Whether it renders all calls of one message. */
+  readonly parallelCalls: boolean;
+  /** How it takes results: messages of the role "tool", a field of the message with the calls, or not at all. */
+  readonly results: "messages" | "field" | undefined;
+  readonly reasoning: ReasoningForm;
 }
 
 const WORDS = {
@@ -26,7 +34,16 @@ const WORDS = {
   value: "probe-value",
   result: "probe-result",
   id: "probe0001",
+  secondId: "probe0002",
+  second: "probe-second",
+  reasoning_content: "probe-reasoning-content",
+  thinking: "probe-thinking",
+  reasoning: "probe-own-reasoning",
 } as const;
+
+const TOOL = { name: WORDS.tool, parameters: { type: "object", properties: {} } } as const;
+
+const REASONING_FIELDS = ["reasoning_content", "thinking", "reasoning"] as const satisfies ReasoningForm[];
 
 /** Detects what a template supports. */
 export async function findCapabilities(
@@ -36,51 +53,98 @@ export async function findCapabilities(
 ): Promise<TemplateCapabilities> {
   const common = { ...tokens, add_generation_prompt: true };
   const user = { role: "user", content: WORDS.user };
-  const tools = [toolVariables({ name: WORDS.tool, description: "", parameters: { type: "object", properties: {} } })];
-  const calling = (given: unknown, content: "" | null = ""): TemplateVariables => ({
+  const [plain, parts, system, ...tooled] = await runner.tryAll(template, [
+    { ...common, messages: [user] },
+    { ...common, messages: [{ role: "user", content: contentParts(WORDS.user) }] },
+    { ...common, messages: [{ role: "system", content: WORDS.system }, user] },
+    ...TOOL_FORMS.map((form) => ({ ...common, messages: [user], ...toolsVariables(template, [TOOL], form) })),
+  ]);
+  const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
+  const toolForm = TOOL_FORMS.find((_, index) => has(tooled[index], WORDS.tool));
+  const tools = toolsVariables(template, [{ ...TOOL, description: "" }], toolForm);
+  const callOf = (id: string, given: unknown): object => ({
+    id,
+    type: "function",
+    function: { name: WORDS.tool, arguments: given },
+  });
+  const calling = (given: unknown, more: object = {}, second?: unknown): TemplateVariables => ({
     ...common,
-    tools,
+    ...tools,
     messages: [
       user,
       {
         role: "assistant",
-        content,
-        tool_calls: [{ id: WORDS.id, type: "function", function: { name: WORDS.tool, arguments: given } }],
+        content: "",
+        tool_calls: [callOf(WORDS.id, given), ...(second === undefined ? [] : [callOf(WORDS.secondId, second)])],
+        ...more,
       },
       { role: "tool", content: WORDS.result, tool_call_id: WORDS.id, name: WORDS.tool },
     ],
   });
-  const given = { key: WORDS.value };
-  const [plain, parts, system, tooled, object, text, objectAlone, textAlone] = await runner.tryAll(template, [
-    { ...common, messages: [user] },
-    { ...common, messages: [{ role: "user", content: contentParts(WORDS.user) }] },
-    { ...common, messages: [{ role: "system", content: WORDS.system }, user] },
-    { ...common, messages: [user], tools },
-    calling(given),
-    calling(JSON.stringify(given)),
-    calling(given, null),
-    calling(JSON.stringify(given), null),
+  const [object, otherObject] = [{ key: WORDS.value }, { key: WORDS.second }];
+  const [text, otherText] = [JSON.stringify(object), JSON.stringify(otherObject)];
+  const fields = Object.fromEntries(REASONING_FIELDS.map((name) => [name, WORDS[name]]));
+  const parted = { content: [{ type: "thinking", thinking: WORDS.thinking }, ...contentParts(WORDS.reasoning)] };
+  const responses = { tool_responses: [{ name: WORDS.tool, response: { value: WORDS.result } }] };
+  const [objects, texts, ...further] = await runner.tryAll(template, [
+    calling(object),
+    calling(text),
+    // The same questions for both forms of arguments, of which the template takes one.
+    calling(object, { content: null }),
+    calling(object, {}, otherObject),
+    calling(object, fields),
+    calling(object, parted),
+    calling(text, { content: null }),
+    calling(text, {}, otherText),
+    calling(text, fields),
+    calling(text, parted),
+    { ...common, ...tools, messages: [user, { role: "assistant", content: "", ...responses }] },
   ]);
-  const has = (rendered: string | undefined, word: string): boolean => rendered?.includes(word) === true;
-  const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
-  const calls = has(object, WORDS.value)
+  const calls = has(objects, WORDS.value)
     ? "object"
-    : has(text, WORDS.value)
+    : has(texts, WORDS.value)
       ? "text"
       : needsParts
         ? "object"
         : undefined;
+  const [alone, pair, thoughts, partedThoughts] = calls === "text" ? further.slice(4, 8) : further.slice(0, 4);
+  const called = calls === "text" ? texts : objects;
   return {
     parts: needsParts,
     // If it needs parts, the probes with plain text tell nothing: such templates are recent and support everything.
     system: needsParts || has(system, WORDS.system),
-    tools: needsParts || has(tooled, WORDS.tool),
+    tools: toolForm ?? (needsParts ? TOOL_FORMS[0] : undefined),
     calls,
-    noContent: (calls === "text" ? leavesOutNothing(text, textAlone) : leavesOutNothing(object, objectAlone))
-      ? null
-      : "",
-    results: needsParts || has(object, WORDS.result) || has(text, WORDS.result),
+    noContent: leavesOutNothing(called, alone) ? null : "",
+    parallelCalls: pair === undefined || has(pair, WORDS.second) || !has(pair, WORDS.value),
+    results: resultForm(template, [objects, texts], further[8]) ?? (needsParts ? "messages" : undefined),
+    reasoning:
+      REASONING_FIELDS.find((name) => has(thoughts, WORDS[name])) ??
+      (takesParts(partedThoughts) ? "part" : "reasoning_content"),
   };
+}
+
+/** Whether a template writes the thought and the text of a content in parts, and not the list as such. */
+function takesParts(rendered: string | undefined): boolean {
+  return has(rendered, WORDS.thinking) && has(rendered, WORDS.reasoning) && !/["']type["']/.test(rendered ?? "");
+}
+
+function has(rendered: string | undefined, word: string): boolean {
+  return rendered?.includes(word) === true;
+}
+
+/** Some templates write results of a field in their own way, and messages of the role "tool" as any other message. */
+function resultForm(
+  template: string,
+  messages: readonly (string | undefined)[],
+  field: string | undefined,
+): TemplateCapabilities["results"] {
+  const shown = messages.find((rendered) => has(rendered, WORDS.result));
+  if (template.includes("tool_responses") && has(field, WORDS.result)) {
+    const mark = `response:${WORDS.tool}`;
+    if (has(field, mark) && !has(shown, mark)) return "field";
+  }
+  return shown === undefined ? undefined : "messages";
 }
 
 /**

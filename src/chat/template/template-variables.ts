@@ -2,11 +2,12 @@
 // expressed in another way: a system message at the start of the user's, a tool result as a user message, a call as
 // text.
 
-import { createHash } from "node:crypto";
-import { parsedJson } from "../../plain-object.js";
+import { isPlainObject, parsedJson } from "../../plain-object.js";
 import type { TemplateCapabilities } from "./capabilities.js";
-import type { CallConvention } from "../output/call-syntax.js";
+import { callIds } from "./call-ids.js";
+import type { CallConvention } from "../output/conventions.js";
 import type { ChatMessage, ChatTool, ChatToolCall } from "../message.js";
+import { toolsAdvice } from "./tool-variables.js";
 
 type MessageVariables = Readonly<Record<string, unknown>>;
 
@@ -18,16 +19,9 @@ interface VariablesContext {
   readonly developers: boolean;
 }
 
-const SHORT_ID = /^[A-Za-z0-9]{9}$/;
-
 /** A text as a list of content parts. */
 export function contentParts(text: string): readonly MessageVariables[] {
   return [{ type: "text", text }];
-}
-
-/** A tool as a template variable. */
-export function toolVariables({ name, description, parameters }: ChatTool): MessageVariables {
-  return { type: "function", function: { name, ...(description === undefined ? {} : { description }), parameters } };
 }
 
 /** The messages as template variables. */
@@ -40,16 +34,71 @@ export function messageVariables(
   const roles = messages.map((message) =>
     message.role === "developer" && !context.developers ? { ...message, role: "system" as const } : message,
   );
-  const described = tools.length > 0 && !capabilities.tools ? withToolsDescribed(roles, tools) : roles;
-  const taken = withNames(described).map((message) => takenMessage(message, context));
+  const described =
+    tools.length > 0 && capabilities.tools === undefined
+      ? withAdvice(roles, toolsAdvice(tools, context.convention))
+      : roles;
+  const named = withNames(described);
+  const single = capabilities.parallelCalls ? named : withSingleCalls(named);
+  const taken = single.map((message) => takenMessage(message, context));
   const placed = capabilities.system ? taken : withSystemInUser(taken);
-  return withUsersJoined(placed).map(({ message }) => recordOf(message, context));
+  const joined = withUsersJoined(placed);
+  const told = capabilities.results === "field" ? withResultsInCalls(joined) : joined;
+  const idOf = callIds(context.convention, messages);
+  return told.map((each) => recordOf(each, context, idOf));
 }
 
 /** `isMade` tells whether the role was substituted. */
 interface TakenMessage {
   readonly message: ChatMessage;
   readonly isMade: boolean;
+  /** The results of its calls, if the template takes them as a field. */
+  readonly results?: readonly ChatMessage[];
+}
+
+/** Gives each call a message of its own, followed by its result, for templates that render one call of a message. */
+function withSingleCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const all: ChatMessage[] = [];
+  const moved = new Set<ChatMessage>();
+  for (const message of messages) {
+    const { toolCalls = [] } = message;
+    if (toolCalls.length < 2) {
+      if (!moved.has(message)) all.push(message);
+      continue;
+    }
+    for (const [index, call] of toolCalls.entries()) {
+      const { reasoning: _, ...rest } = message;
+      all.push(index === 0 ? { ...message, toolCalls: [call] } : { ...rest, content: "", toolCalls: [call] });
+      const result = messages.find(({ role, toolCallId }) => role === "tool" && toolCallId === call.id);
+      if (result === undefined || moved.has(result)) continue;
+      moved.add(result);
+      all.push(result);
+    }
+  }
+  return all;
+}
+
+/**
+ * Moves results into the message with their calls, and the answer behind them, too: the model's turn goes on there. Text
+ * in front of the calls has a message of its own.
+ */
+function withResultsInCalls(messages: readonly TakenMessage[]): readonly TakenMessage[] {
+  const all: TakenMessage[] = [];
+  for (const next of messages) {
+    const last = all.at(-1);
+    const { message } = next;
+    if (message.role === "tool" && last !== undefined && (last.message.toolCalls ?? []).length > 0) {
+      all[all.length - 1] = { ...last, results: [...(last.results ?? []), message] };
+    } else if (message.role === "assistant" && (message.toolCalls ?? []).length > 0 && message.content !== "") {
+      all.push(
+        { ...next, message: { role: message.role, content: message.content } },
+        { ...next, message: { ...message, content: "" } },
+      );
+    } else if (message.role === "assistant" && last?.results !== undefined && message.toolCalls === undefined) {
+      all[all.length - 1] = { ...last, message: { ...last.message, content: message.content } };
+    } else all.push(next);
+  }
+  return all;
 }
 
 /**
@@ -73,18 +122,14 @@ function withNames(messages: readonly ChatMessage[]): readonly ChatMessage[] {
 }
 
 /** Describes the tools in the system message, for templates that do not support tools. */
-function withToolsDescribed(messages: readonly ChatMessage[], tools: readonly ChatTool[]): readonly ChatMessage[] {
-  const list = tools
-    .map((tool) => JSON.stringify({ name: tool.name, description: tool.description, parameters: tool.parameters }))
-    .join("\n");
-  const advice = `You can call these functions:\n${list}\nTo call one, answer with nothing but JSON: {"name": <name>, "arguments": <arguments>}`;
+function withAdvice(messages: readonly ChatMessage[], advice: string): readonly ChatMessage[] {
   const [first, ...rest] = messages;
   if (first?.role !== "system") return [{ role: "system", content: advice }, ...messages];
   return [{ ...first, content: `${first.content}\n\n${advice}` }, ...rest];
 }
 
 function takenMessage(message: ChatMessage, { capabilities }: VariablesContext): TakenMessage {
-  if (message.role === "tool" && !capabilities.results) {
+  if (message.role === "tool" && capabilities.results === undefined) {
     return {
       message: { role: "user", content: `Result of ${message.name ?? "the call"}:\n${message.content}` },
       isMade: true,
@@ -133,45 +178,57 @@ function withUsersJoined(messages: readonly TakenMessage[]): readonly TakenMessa
   return all;
 }
 
-function recordOf(message: ChatMessage, { capabilities, convention }: VariablesContext): MessageVariables {
-  const { role, content, name, reasoning, toolCalls, toolCallId } = message;
+function recordOf(
+  { message, results }: TakenMessage,
+  { capabilities, convention }: VariablesContext,
+  idOf: (id: string) => string,
+): MessageVariables {
+  const { role, name, toolCalls, toolCallId } = message;
   const calls = toolCalls ?? [];
   return {
     role,
-    content:
-      content === "" && calls.length > 0
-        ? capabilities.noContent
-        : capabilities.parts
-          ? contentParts(content)
-          : content,
+    ...contentVariables(message, capabilities, convention),
     ...(name === undefined ? {} : { name }),
-    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
-    ...(toolCallId === undefined ? {} : { tool_call_id: knownId(toolCallId, convention) }),
-    ...(calls.length === 0
-      ? {}
-      : { tool_calls: calls.map((call) => callVariables(call, capabilities.calls, convention)) }),
+    ...(toolCallId === undefined ? {} : { tool_call_id: idOf(toolCallId) }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map((call) => callVariables(call, capabilities.calls, idOf)) }),
+    ...(results === undefined ? {} : { tool_responses: results.map(responseVariables) }),
   };
+}
+
+/** The text and the reasoning of a message. */
+function contentVariables(
+  { content, reasoning, toolCalls = [] }: ChatMessage,
+  { noContent, parts, reasoning: form }: TemplateCapabilities,
+  convention: CallConvention,
+): MessageVariables {
+  const contentOf = (text: string): unknown =>
+    text === "" && toolCalls.length > 0 ? noContent : parts ? contentParts(text) : text;
+  if (reasoning === undefined) return { content: contentOf(content) };
+  if (form === "part") return { content: [{ type: "thinking", thinking: reasoning }, ...contentParts(content)] };
+  // Harmony's template refuses a call with both, and shows either as analysis.
+  if (convention === "harmony" && toolCalls.length > 0 && content !== "")
+    return { content: contentOf(""), [form]: `${reasoning}\n\n${content}` };
+  return { content: contentOf(content), [form]: reasoning };
 }
 
 function callVariables(
   { id, name, arguments: text }: ChatToolCall,
   form: "object" | "text" | undefined,
-  convention: CallConvention,
+  idOf: (id: string) => string,
 ): MessageVariables {
   return {
-    id: knownId(id, convention),
+    id: idOf(id),
     type: "function",
     function: { name, arguments: form === "text" ? text : parsedArguments(text) },
   };
 }
 
+function responseVariables({ name, content }: ChatMessage): MessageVariables {
+  const value = parsedJson(content);
+  return { name: name ?? "unknown", response: isPlainObject(value) ? value : content };
+}
+
 function parsedArguments(text: string): unknown {
   const value = parsedJson(text);
   return value === undefined ? text : value;
-}
-
-/** Ids that templates of this convention accept; a call and its result keep the same one. */
-function knownId(id: string, convention: CallConvention): string {
-  if (convention !== "bracketed" || SHORT_ID.test(id)) return id;
-  return createHash("sha256").update(id).digest("hex").slice(0, 9);
 }

@@ -21,9 +21,9 @@ export interface BenchSizes {
   readonly sequences: number;
 }
 
-/** The smallest context length for these sizes. */
-export function contextFor({ promptTokens, decodeTokens, depth }: BenchSizes): number {
-  return depth + Math.max(promptTokens, decodeTokens, WARM_UP_STEPS);
+/** The smallest context length for these sizes; a step has no more tokens than that, so all sequences have to fit. */
+export function contextFor({ promptTokens, decodeTokens, depth, sequences }: BenchSizes): number {
+  return Math.max(depth + Math.max(promptTokens, decodeTokens, WARM_UP_STEPS), sequences);
 }
 
 /** Measures prefill and decode speed of one plan. */

@@ -180,8 +180,7 @@ async function measure(
   const bandwidth = known.length === 0 ? undefined : Math.max(...known);
   if (bandwidth === undefined && backend.measureReadBandwidth !== undefined) warnOfMemory(backend);
   const { name, summary, isa = null, threads = null } = backend.description;
-  const { blockTokens, kvCacheType } = plan.config;
-  const blockBytes = plan.kvCacheBytes(blockTokens);
+  const { kvCacheType } = plan.config;
   const measured: Measurement["measured"] = {
     model: describeModel(loader.file, plan),
     backend: name,
@@ -197,7 +196,7 @@ async function measure(
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
   };
-  return { measured, kvCacheBytesFor: (contextTokens) => Math.ceil(contextTokens / blockTokens) * blockBytes };
+  return { measured, kvCacheBytesFor: (contextTokens) => plan.kvCacheBytes(contextTokens) };
 }
 
 /** Undefined if the backend cannot measure it, or if there is not enough free memory. */

@@ -2,6 +2,7 @@
 
 import { createBackend } from "../../backends/registry.js";
 import { openPlan } from "../../engine/open-plan.js";
+import { kvGroups } from "../../graph/cache-groups.js";
 import { countParameters } from "../../graph/parameter-count.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { defineCommand } from "../command.js";
@@ -10,7 +11,7 @@ import { describeLayers } from "../layer-text.js";
 import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
 import { nameOperation } from "../operation-names.js";
 import type { OptionTable } from "../option-table.js";
-import { describeProgram } from "../program-text.js";
+import { describeProgram, reachText } from "../program-text.js";
 
 const OPTIONS = {
   json: { kind: "flag", description: "print one JSON object" },
@@ -71,15 +72,24 @@ function planData(planned: ExecutionPlan, withProgram: boolean): object {
     })),
     parameterCount: countParameters(program),
     memory: memoryOf(planned),
+    kvCacheGroups: kvCacheGroups(planned),
     loadedTensors: planned.loadingStats().loadedTensors,
     ...(withProgram ? { program } : {}),
   };
+}
+
+/** The cache groups, with the positions that the engine keeps of one sequence of the whole context. */
+function kvCacheGroups(planned: ExecutionPlan) {
+  const { program, config } = planned;
+  const blocks = planned.kvCacheBlocks(config.contextTokens);
+  return kvGroups(program.kv).map((group, index) => ({ ...group, positions: blocks[index] * config.blockTokens }));
 }
 
 function describePlan(planned: ExecutionPlan, path: string): string {
   const { parameters, config, backend, layers, program } = planned;
   const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } =
     memoryOf(planned);
+  const groups = program.kv.groups === undefined ? [] : kvCacheGroups(planned);
   const rows = [
     [
       "weights",
@@ -91,6 +101,11 @@ function describePlan(planned: ExecutionPlan, path: string): string {
       formatBytes(kvCacheBytes),
       `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`,
     ],
+    ...groups.map(({ layers: members, positions, ...reach }) => [
+      `  ${countOf(members.length, "layer")}`,
+      "",
+      `${countOf(positions, "position")}: ${reachText(reach)}`,
+    ]),
     [
       "scratch",
       formatBytes(scratchBytes),

@@ -4,7 +4,7 @@ import { detectArchitecture } from "../../architectures/registry.js";
 import { f32, type GgufEntry, u32 } from "../../gguf/entry.js";
 import { GgufMetadata } from "../../gguf/metadata.js";
 import { GraphBuilder } from "../../graph/builder.js";
-import type { WeightSpec } from "../../graph/program.js";
+import type { Program, WeightSpec } from "../../graph/program.js";
 import type { ModelShape } from "./shape.js";
 
 /** The tensor with per-pair divisors of the rope frequencies. */
@@ -39,6 +39,11 @@ export function shapeKeys(shape: ModelShape): readonly GgufEntry[] {
 
 /** The weights of the architecture's graph for this shape; `metadata` names the architecture and has the shape's keys. */
 export function shapeWeights(shape: ModelShape, metadata: readonly GgufEntry[]): readonly WeightSpec[] {
+  return shapeProgram(shape, metadata).weights;
+}
+
+/** The architecture's graph for this shape. */
+export function shapeProgram(shape: ModelShape, metadata: readonly GgufEntry[]): Program {
   const { layers, width, tied, ropeScaling, tensors = [], layerTensors, vocabulary } = shape;
   const indices = Array.from({ length: layers }, (_, layer) => layer);
   const names = [
@@ -54,5 +59,5 @@ export function shapeWeights(shape: ModelShape, metadata: readonly GgufEntry[]):
   present.set("token_embd.weight", { shape: [width, vocabulary.size] });
   const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), present);
   const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => present.has(tensor) });
-  return descriptor.buildGraph(graph, descriptor.readHyperParameters(source)).weights;
+  return descriptor.buildGraph(graph, descriptor.readHyperParameters(source));
 }

@@ -34,7 +34,7 @@ export class SimulatedDevice implements StepRunner {
   onLaunch: (step: StepInput) => void = () => {};
   readonly #caches: SimulatedCache[] = [];
 
-  createKvCache(blocks: number): KvCache {
+  createKvCache([blocks]: readonly number[]): KvCache {
     const failure = this.cacheFailure;
     this.cacheFailure = undefined;
     if (failure !== undefined) throw failure;
@@ -100,9 +100,10 @@ class SimulatedCache implements KvCache {
     }
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof SimulatedCache)) throw new TypeError("a cache of another device");
-    this.slots.set(source.slots.subarray(0, blocks * BLOCK_TOKENS));
+    const count = typeof blocks === "number" ? blocks : blocks[0];
+    this.slots.set(source.slots.subarray(0, count * BLOCK_TOKENS));
   }
 
   [Symbol.dispose](): void {

@@ -59,13 +59,12 @@ export class SimulatedEngine {
     this.#limits = { ...LIMITS, ...limits };
     this.device = new SimulatedDevice();
     const store = new KvStore({
-      blocks: this.#options.firstBlocks ?? blocks,
-      maxBlocks: blocks,
+      groups: [{ blocks: this.#options.firstBlocks ?? blocks, maxBlocks: blocks }],
       blockTokens: BLOCK_TOKENS,
       sharesPrefixes,
       create: (size) => this.device.createKvCache(size),
     });
-    this.pool = store.pool;
+    [this.pool] = store.pools.groups;
     this.loop = new EngineLoop(this.device, store, this.#limits, () => 1500);
   }
 

@@ -1,5 +1,6 @@
 // The rules of JSON itself, each created at its first use. Texts are strict: no raw control characters, no lone
-// surrogates. White space between tokens is one space or none.
+// surrogates. White space between tokens is one space or none. Models that call tools in another notation have its words,
+// keys and strings in place of JSON's.
 
 import { CharSet } from "../char-set.js";
 import { choice, DIGIT, EMPTY, type Expression, optional, repeat, sequence, set, text } from "../expression.js";
@@ -23,6 +24,43 @@ const HEX = set(CharSet.of([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]));
 const SPACE = choice(EMPTY, text(" "));
 const hexDigit = (digits: string): Expression => set(CharSet.ofText(digits));
 
+/** What a notation has in place of JSON's words, keys and strings. */
+export interface JsonDialect {
+  readonly words: { readonly true: string; readonly false: string; readonly null: string };
+  /** Strings that are written as they are, between quotes of their own, and keys without quotes; undefined for JSON's. */
+  readonly raw: RawStrings | undefined;
+}
+
+/** What a schema requires of a string, as far as strings without escapes take it; see StringDemands. */
+interface RawDemands {
+  readonly limits: LengthLimits;
+  readonly patterns: readonly string[];
+}
+
+/** Strings without escapes. */
+export interface RawStrings {
+  readonly quote: readonly Expression[];
+  /** The strings that meet the demands, without the quotes. */
+  inside(demands: RawDemands): Expression;
+}
+
+const JSON_WORDS = { true: "true", false: "false", null: "null" } as const;
+/** JSON itself. */
+const JSON_DIALECT: JsonDialect = { words: JSON_WORDS, raw: undefined };
+/** Python's values: JSON's, but for three words. */
+export const PYTHON_DIALECT: JsonDialect = {
+  words: { true: "True", false: "False", null: "None" },
+  raw: undefined,
+};
+
+/** Values with bare keys, and strings that are written as they are. */
+export function mapDialect(raw: RawStrings): JsonDialect {
+  return { words: JSON_WORDS, raw };
+}
+
+/** Characters of a key without quotes that a schema does not mention. */
+const BARE_KEY = repeat(set(CharSet.of([0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a])), 1, Infinity);
+
 /** Cached by set; patterns use few of them repeatedly. */
 const written = new WeakMap<CharSet, Expression>();
 
@@ -32,15 +70,47 @@ const written = new WeakMap<CharSet, Expression>();
  */
 export class JsonRules {
   readonly rules: GrammarRules;
-  readonly budget = new WorkBudget();
+  readonly dialect: JsonDialect;
+  readonly budget: WorkBudget;
   readonly #made = new Map<string, Expression>();
 
-  constructor(rules: GrammarRules) {
+  constructor(rules: GrammarRules, dialect: JsonDialect = JSON_DIALECT, budget: WorkBudget = new WorkBudget()) {
     this.rules = rules;
+    this.dialect = dialect;
+    this.budget = budget;
+  }
+
+  /** The same grammar in another dialect, with rules of its own. */
+  inDialect(dialect: JsonDialect): JsonRules {
+    return new JsonRules(this.rules, dialect, this.budget);
   }
 
   get space(): Expression {
-    return SPACE;
+    return this.dialect.raw === undefined ? SPACE : EMPTY;
+  }
+
+  /** A name that the schema does not mention. */
+  get anyKey(): Expression {
+    return this.dialect.raw === undefined ? this.string : BARE_KEY;
+  }
+
+  key(name: string): Expression {
+    return text(this.dialect.raw === undefined ? JSON.stringify(name) : name);
+  }
+
+  /** One value, without white space. */
+  literal(value: unknown): Expression {
+    const { words, raw } = this.dialect;
+    if (typeof value === "string")
+      return raw === undefined ? text(JSON.stringify(value)) : sequence(...raw.quote, text(value), ...raw.quote);
+    if (value === null || typeof value === "boolean") return text(words[String(value) as keyof typeof words]);
+    if (typeof value !== "object") return text(JSON.stringify(value));
+    const isList = Array.isArray(value);
+    const items = isList
+      ? value.map((item) => this.literal(item))
+      : Object.entries(value).map(([name, item]) => sequence(this.key(name), text(":"), this.literal(item)));
+    const inside = items.flatMap((item, index) => (index === 0 ? [item] : [text(","), item]));
+    return sequence(text(isList ? "[" : "{"), ...inside, text(isList ? "]" : "}"));
   }
 
   get value(): Expression {
@@ -51,7 +121,7 @@ export class JsonRules {
 
   get object(): Expression {
     return this.once("object", "", () => {
-      const pair = this.pair(this.string, this.value);
+      const pair = this.pair(this.anyKey, this.value);
       const others = repeat(sequence(text(","), this.space, pair), 0, Infinity);
       return sequence(text("{"), this.space, choice(sequence(pair, others, this.space, text("}")), text("}")));
     });
@@ -62,11 +132,11 @@ export class JsonRules {
   }
 
   get boolean(): Expression {
-    return choice(text("true"), text("false"));
+    return choice(text(this.dialect.words.true), text(this.dialect.words.false));
   }
 
   get null(): Expression {
-    return text("null");
+    return text(this.dialect.words.null);
   }
 
   get integer(): Expression {
@@ -85,14 +155,18 @@ export class JsonRules {
   }
 
   get string(): Expression {
-    return this.once("string", "", () => sequence(text('"'), repeat(this.#character(), 0, Infinity), text('"')));
+    return this.once("string", "", () => this.#stringOf({ min: 0, max: Infinity }));
   }
 
   limitedString({ min, max }: LengthLimits): Expression {
     if (min === 0 && max === Infinity) return this.string;
-    return this.once("string", `${min} ${max}`, () =>
-      sequence(text('"'), repeat(this.#character(), min, max), text('"')),
-    );
+    return this.once("string", `${min} ${max}`, () => this.#stringOf({ min, max }));
+  }
+
+  #stringOf(limits: LengthLimits): Expression {
+    const { raw } = this.dialect;
+    if (raw !== undefined) return sequence(...raw.quote, raw.inside({ limits, patterns: [] }), ...raw.quote);
+    return sequence(text('"'), repeat(this.#character(), limits.min, limits.max), text('"'));
   }
 
   pair(key: Expression, value: Expression): Expression {

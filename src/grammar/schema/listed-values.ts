@@ -1,9 +1,10 @@
 // Values that a schema lists (enum, const), except those that its other keywords exclude.
 
-import { choice, type Expression, text } from "../expression.js";
+import { choice, type Expression } from "../expression.js";
 import { grammarInvalid } from "../limits.js";
 import { keywordList } from "./keywords.js";
 import type { SchemaObject } from "./pointer.js";
+import type { SchemaContext } from "./schema-grammar.js";
 import { canonicalText, fitsPlain, type ValueContext } from "./value.js";
 
 /** The values of `enum` that satisfy the other keywords of the same schema, without duplicates. */
@@ -17,6 +18,6 @@ export function listedValues(context: ValueContext, schema: SchemaObject, place:
 }
 
 /** The listed values; objects and arrays are written without white space. */
-export function listedExpression(context: ValueContext, schema: SchemaObject, place: string): Expression {
-  return choice(...listedValues(context, schema, place).map((value) => text(JSON.stringify(value))));
+export function listedExpression(context: SchemaContext, schema: SchemaObject, place: string): Expression {
+  return choice(...listedValues(context, schema, place).map((value) => context.json.literal(value)));
 }

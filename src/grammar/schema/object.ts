@@ -34,7 +34,7 @@ export function objectExpression(context: SchemaContext, schema: SchemaObject, p
   for (const name of names) {
     const value = others.valueOf(name);
     const needed = required.has(name);
-    if (value !== NOTHING) properties.push({ pair: json.pair(text(JSON.stringify(name)), value), required: needed });
+    if (value !== NOTHING) properties.push({ pair: json.pair(json.key(name), value), required: needed });
     else if (needed) return NOTHING;
   }
   const counts = repetitionsOf(schema, "minProperties", "maxProperties", place);

@@ -66,8 +66,12 @@ export function otherProperties(
   if (patterns.length === 0 && allowed === undefined) {
     const value = open ? inside([], place) : NOTHING;
     if (value === NOTHING) return { pair: NOTHING, valueOf };
-    return { pair: json.pair(listed.length === 0 ? json.string : otherNames(json, listed, place), value), valueOf };
+    if (listed.length === 0) return { pair: json.pair(json.anyKey, value), valueOf };
+    // Names without quotes are generated only if the schema mentions none.
+    if (json.dialect.raw !== undefined) return { pair: NOTHING, valueOf };
+    return { pair: json.pair(otherNames(json, listed, place), value), valueOf };
   }
+  if (json.dialect.raw !== undefined) return { pair: NOTHING, valueOf };
   const groups = nameGroups(patterns, unlisted(allowed ?? anyTextDfa(), listed, place), place);
   const pairs = groups.map(({ names, schemas }) => {
     const value = schemas.length === 0 && !open ? NOTHING : inside(schemas, `${place}.patternProperties`);

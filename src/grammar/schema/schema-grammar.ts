@@ -6,6 +6,7 @@ import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import { choice, type Expression, NOTHING } from "../expression.js";
 import type { JsonRules } from "./json-rules.js";
 import { arrayExpression } from "./array.js";
+import { type FieldContext, fieldsExpression, type FieldStyle } from "./fields.js";
 import { optionsAreDisjoint } from "./conditions.js";
 import { checkKeywords, keywordList, type TypeName, typesOf } from "./keywords.js";
 import { listedExpression, listedValues } from "./listed-values.js";
@@ -32,6 +33,12 @@ export function schemaExpression(json: JsonRules, schema: unknown, place: string
   return new SchemaGrammar(json, asSchema(schema, place)).whole(place);
 }
 
+/** The objects of a JSON Schema with a field for each property, in a notation of their own. */
+export function schemaFields(json: JsonRules, schema: unknown, style: FieldStyle, place: string): Expression {
+  checkSize(schema, place);
+  return new SchemaGrammar(json, asSchema(schema, place)).fields(style, place);
+}
+
 /** The string keywords of the normal form (normal-form.ts). */
 interface PlainStrings {
   readonly patterns?: readonly string[];
@@ -49,7 +56,7 @@ interface NamedRule {
   readonly place: string;
 }
 
-class SchemaGrammar implements SchemaContext {
+class SchemaGrammar implements FieldContext {
   readonly json: JsonRules;
   readonly #root: Schema;
   readonly #merger: SchemaMerger;
@@ -65,7 +72,31 @@ class SchemaGrammar implements SchemaContext {
   }
 
   whole(place: string): Expression {
-    const expression = this.expression(this.#root, place);
+    return this.#settled(this.expression(this.#root, place));
+  }
+
+  fields(style: FieldStyle, place: string): Expression {
+    const objects = this.#merger
+      .alternatives(this.#root, place)
+      .filter(({ schema, place: where }) => typesOf(schema, where).includes("object"));
+    return this.#settled(choice(...objects.map((plain) => fieldsExpression(this, plain.schema, style, plain.place))));
+  }
+
+  alternatives(schema: unknown, place: string): readonly PlainSchema[] {
+    return this.#merger.alternatives(asSchema(schema, place), place);
+  }
+
+  typed(type: TypeName, { schema, place }: PlainSchema): Expression {
+    return this.#typed(type, schema, place);
+  }
+
+  stringDemands({ schema, place }: PlainSchema): StringDemands {
+    const { patterns = [], notStrings } = schema as PlainStrings;
+    return { patterns, limits: lengthsOf(schema, place), excluded: notStrings };
+  }
+
+  /** Defines the rules that were reserved. */
+  #settled(expression: Expression): Expression {
     for (let next = this.#waiting.pop(); next !== undefined; next = this.#waiting.pop()) {
       this.json.rules.define(next.rule, this.#combined(next.schema, next.place));
     }
@@ -183,10 +214,9 @@ class SchemaGrammar implements SchemaContext {
   }
 
   #string(schema: SchemaObject, place: string): Expression {
-    const limits = lengthsOf(schema, place);
-    if (limits.min > limits.max) return NOTHING;
-    const { patterns = [], notStrings } = schema as PlainStrings;
-    return stringExpression(this.json, { patterns, limits, excluded: notStrings }, `${place}.pattern`);
+    const demands = this.stringDemands({ schema, place });
+    if (demands.limits.min > demands.limits.max) return NOTHING;
+    return stringExpression(this.json, demands, `${place}.pattern`);
   }
 
   #number(type: "number" | "integer", schema: SchemaObject, place: string): Expression {

@@ -108,19 +108,18 @@ export function anyTextDfa(): Dfa {
 
 const knownMeasured = new WeakMap<Dfa, Map<string, Expression>>();
 
-/** The texts of an automaton within length limits. */
-export function measured(dfa: Dfa, limits: LengthLimits, place: string): Expression {
+/** The texts of an automaton within length limits; the first state of `characters` is between two characters. */
+export function measured(dfa: Dfa, limits: LengthLimits, place: string, characters: Dfa = anyTextDfa()): Expression {
   if (limits.min === 0 && limits.max === Infinity) return automaton(dfa);
   let ofDfa = knownMeasured.get(dfa);
   if (ofDfa === undefined) knownMeasured.set(dfa, (ofDfa = new Map()));
   const key = `${limits.min} ${limits.max}`;
   let known = ofDfa.get(key);
-  if (known === undefined) ofDfa.set(key, (known = measuredAnew(dfa, limits, place)));
+  if (known === undefined) ofDfa.set(key, (known = measuredAnew(dfa, limits, place, characters)));
   return known;
 }
 
-function measuredAnew(dfa: Dfa, limits: LengthLimits, place: string): Expression {
-  const any = anyTextDfa();
+function measuredAnew(dfa: Dfa, limits: LengthLimits, place: string, any: Dfa): Expression {
   const { classes, count, examples } = commonClasses([dfa.classes, any.classes]);
   // Separate states for each position in a character: the same text may follow a complete character and a part of one.
   const placed = buildDfa<readonly [number, number]>(

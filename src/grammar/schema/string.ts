@@ -2,7 +2,7 @@
 
 import { combinedDfa, type Dfa } from "../automaton/dfa.js";
 import type { LengthLimits } from "../automaton/measure.js";
-import { automaton, choice, EMPTY, type Expression, NOTHING, repeat, text } from "../expression.js";
+import { automaton, choice, EMPTY, type Expression, NOTHING, repeat, sequence, text } from "../expression.js";
 import { CharSet } from "../char-set.js";
 import { inString, type JsonRules } from "./json-rules.js";
 import { allPatterns, anyTextDfa, dfaOf, measured, patternAlone, quotedString } from "./string-language.js";
@@ -24,6 +24,8 @@ const PATTERN_STEP_CHARACTERS = 4;
 export function stringExpression(json: JsonRules, demands: StringDemands, place: string): Expression {
   const { patterns, limits, excluded = [] } = demands;
   if (patterns.length === 0 && excluded.length === 0) return json.limitedString(limits);
+  const { raw } = json.dialect;
+  if (raw !== undefined) return sequence(...raw.quote, raw.inside(demands), ...raw.quote);
   return json.once(
     "pattern",
     JSON.stringify(demands, (_, value) => (value === Infinity ? "infinite" : value)),

@@ -35,7 +35,7 @@ export function distinctItems(
   const { json } = context;
   const counts: Counts = { min, max: Math.min(max, values.length) };
   if (counts.min > counts.max) return NOTHING;
-  const texts = values.map((value) => text(JSON.stringify(value)));
+  const texts = values.map((value) => context.json.literal(value));
   json.budget.step(
     place,
     texts.length <= ANY_ORDER ? texts.length * 2 ** texts.length : texts.length * (counts.max + 1),

@@ -4,8 +4,8 @@
 import { describe, expect, it, type TestContext } from "vitest";
 import type { Backend } from "../../../src/backends/contract.js";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
-import { RocmForgeError } from "../../../src/errors.js";
 import type { ExecutionPlan } from "../../../src/plan/execution-plan.js";
+import { skipUnsupported } from "../../support/unsupported.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { describeSubjects } from "../subjects.js";
 import {
@@ -26,20 +26,13 @@ const FEW_NAMES = new Set(["gemma2"]);
 const FEW_MODELS = MODELS.filter(({ name }) => FEW_NAMES.has(name));
 
 /** Runs `use` with a plan; a file or an operation that is not supported yet skips the test with its reason. */
-async function withSupportedPlan(
+function withSupportedPlan(
   golden: GoldenModel,
   backend: Backend,
   skip: TestContext["skip"],
   use: (plan: ExecutionPlan) => Promise<void>,
 ): Promise<void> {
-  try {
-    await withGoldenPlan(golden, backend, use);
-  } catch (error) {
-    const unsupported =
-      error instanceof RocmForgeError && (error.code === "MODEL_UNSUPPORTED" || error.code === "BACKEND_UNSUPPORTED");
-    if (!unsupported) throw error;
-    skip(error.message.replace(/^.*?: /, ""));
-  }
+  return skipUnsupported(skip, () => withGoldenPlan(golden, backend, use));
 }
 
 /** Absolute differences at the stored positions. */

@@ -27,19 +27,39 @@ const SHARED_GOLDEN = local("../../../../shared/golden/architectures/");
 const SHARED_MODELS = local("../../../../shared/models/architectures/");
 const FIXTURES = local("../../fixtures/architectures/");
 
+/** A golden file of a long prompt: no drift, but a tolerance of its own, and only the stored positions. */
+export interface LongGoldenModel {
+  readonly name: string;
+  readonly path: string;
+  readonly architecture: string;
+  readonly tolerance: number;
+  readonly ids: readonly number[];
+  readonly positions: readonly number[];
+  readonly logProbs: readonly (readonly number[])[];
+}
+
 /** Golden files of decoders whose architecture has a descriptor; encoders and rerankers have other fields. */
 export function goldenModels(): readonly GoldenModel[] {
+  return goldenFiles<GoldenModel>().filter(({ ids, drift }) => ids !== undefined && drift !== undefined);
+}
+
+/** Golden files with a tolerance of their own. */
+export function longGoldenModels(): readonly LongGoldenModel[] {
+  return goldenFiles<LongGoldenModel>().filter(({ ids, tolerance }) => ids !== undefined && tolerance !== undefined);
+}
+
+function goldenFiles<Model extends { readonly architecture: string }>(): readonly Model[] {
   const known = new Set(ARCHITECTURES.map(({ name }) => name));
   const [golden, models] = existsSync(SHARED_GOLDEN) ? [SHARED_GOLDEN, SHARED_MODELS] : [FIXTURES, FIXTURES];
   if (!existsSync(golden)) return [];
   return readdirSync(golden)
     .filter((file) => file.endsWith(".json"))
-    .map((file): GoldenModel => {
+    .map((file): Model => {
       const name = file.slice(0, -".json".length);
-      const content = JSON.parse(readFileSync(`${golden}${file}`, "utf8")) as GoldenModel & { readonly model: string };
+      const content = JSON.parse(readFileSync(`${golden}${file}`, "utf8")) as Model & { readonly model: string };
       return { ...content, name, path: `${models}${content.model}` };
     })
-    .filter(({ architecture, ids, drift }) => known.has(architecture) && ids !== undefined && drift !== undefined);
+    .filter(({ architecture }) => known.has(architecture));
 }
 
 /** How a prompt reaches the model: in steps of so many tokens, alone or beside two other sequences. */

@@ -1,24 +1,39 @@
 // Small random models of any family: the family's own graph says which tensors a file has. All weights are F32, so that a peer
 // computes with them exactly.
 
-import { type GgufEntry, str } from "../../../src/gguf/entry.js";
 import { ROPE_FACTORS, shapeKeys, shapeWeights } from "../../../src/cli/synth/shape-weights.js";
 import type { ModelShape } from "../../../src/cli/synth/shape.js";
+import { type GgufEntry, str, u32 } from "../../../src/gguf/entry.js";
 import { encodeTensor } from "../../../src/quant/codec.js";
 import { Dice } from "../../support/dice.js";
-import { byteVocabulary, type RandomModel } from "./random-model.js";
+import { byteVocabulary, type MadeTensor, type RandomModel } from "./random-model.js";
 
 const LOGIT_SIZE = 3;
 const SHARP_SIZE = 1.7;
+
+/** A tensor beside those of the graph, which the graph does not use. */
+export interface UnusedTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
 
 /** A shape with small defaults; its vocabulary is one token per byte and some control tokens. */
 export type FamilyShape = Partial<Omit<ModelShape, "vocabulary">> & {
   readonly architecture: string;
   readonly vocabularySize?: number;
+  /** Keys that the file lacks, without the architecture's prefix. */
+  readonly dropped?: readonly string[];
+  /** Blocks after the last layer that only predict further tokens: copies of that layer, with tensors of their own. */
+  readonly predictingLayers?: number;
+  readonly unused?: readonly UnusedTensor[];
 };
 
-/** A model of a family with seeded random weights. */
-export function familyModel(seed: number, { vocabularySize = 300, ...own }: FamilyShape): RandomModel {
+/** The whole shape, and the metadata of a file of it without predicting layers. */
+export function familyFile(drawn: FamilyShape): {
+  readonly shape: ModelShape;
+  readonly metadata: readonly GgufEntry[];
+} {
+  const { vocabularySize = 300, dropped = [], predictingLayers: _blocks, unused: _tensors, ...own } = drawn;
   const shape: ModelShape = {
     title: "random",
     layers: 3,
@@ -33,22 +48,75 @@ export function familyModel(seed: number, { vocabularySize = 300, ...own }: Fami
     ...own,
     vocabulary: { kind: "bpe", size: vocabularySize, control: {}, bos: 0, eos: 0, addsBos: false },
   };
-  const metadata: GgufEntry[] = [
-    str("general.architecture", shape.architecture),
-    ...shapeKeys(shape),
+  const { architecture } = shape;
+  const missing = new Set(dropped.map((key) => `${architecture}.${key}`));
+  const metadata = [
+    str("general.architecture", architecture),
+    ...shapeKeys(shape).filter(({ key }) => !missing.has(key)),
     ...byteVocabulary(vocabularySize),
   ];
+  return { shape, metadata };
+}
+
+/** A model of a family with seeded random weights. */
+export function familyModel(seed: number, drawn: FamilyShape): RandomModel {
+  const { predictingLayers = 0, unused = [] } = drawn;
+  const { shape, metadata } = familyFile(drawn);
+  const { architecture, layers } = shape;
   const dice = new Dice(seed);
-  const tensors = shapeWeights(shape, metadata).map(({ name, shape: dimensions, role }) => {
-    const elements = dimensions.reduce((total, length) => total * length, 1);
-    const draw = role === "matrix" ? matrixDraw(dice, name, dimensions[0]) : vectorDraw(dice, name);
-    const data = encodeTensor(
-      "F32",
-      Float32Array.from({ length: elements }, (_, index) => draw(index)),
-    );
-    return { name, type: "F32" as const, shape: dimensions, data };
-  });
-  return { metadata, tensors };
+  const used = shapeWeights(shape, metadata).map(({ name, shape: dimensions, role }) =>
+    randomTensor(dice, name, dimensions, role),
+  );
+  const others = unused.map(({ name, shape: dimensions }) => randomTensor(dice, name, dimensions, "vector"));
+  const predicting = Array.from({ length: predictingLayers }, (_, index) =>
+    predictor(dice, used, layers, layers + index, shape.width),
+  ).flat();
+  return {
+    metadata: predictingLayers === 0 ? metadata : withPredictors(metadata, architecture, layers, predictingLayers),
+    tensors: [...used, ...others, ...predicting],
+  };
+}
+
+function withPredictors(
+  metadata: readonly GgufEntry[],
+  architecture: string,
+  layers: number,
+  count: number,
+): readonly GgufEntry[] {
+  const blocks = `${architecture}.block_count`;
+  return [
+    ...metadata.filter(({ key }) => key !== blocks),
+    u32(blocks, layers + count),
+    u32(`${architecture}.nextn_predict_layers`, count),
+  ];
+}
+
+/** The last layer again under another number, and the tensors that only predictors have. */
+function predictor(
+  dice: Dice,
+  tensors: readonly MadeTensor[],
+  layers: number,
+  block: number,
+  width: number,
+): readonly MadeTensor[] {
+  const last = `blk.${layers - 1}.`;
+  const copies = tensors
+    .filter(({ name }) => name.startsWith(last))
+    .map((tensor) => ({ ...tensor, name: `blk.${block}.${tensor.name.slice(last.length)}` }));
+  return [
+    ...copies,
+    randomTensor(dice, `blk.${block}.nextn.eh_proj.weight`, [2 * width, width], "matrix"),
+    ...["enorm", "hnorm", "shared_head_norm"].map((part) =>
+      randomTensor(dice, `blk.${block}.nextn.${part}.weight`, [width], "vector"),
+    ),
+  ];
+}
+
+function randomTensor(dice: Dice, name: string, shape: readonly number[], role: "matrix" | "vector"): MadeTensor {
+  const elements = shape.reduce((total, length) => total * length, 1);
+  const draw = role === "matrix" ? matrixDraw(dice, name, shape[0]) : vectorDraw(dice, name);
+  const values = Float32Array.from({ length: elements }, (_, index) => draw(index));
+  return { name, type: "F32", shape, data: encodeTensor("F32", values) };
 }
 
 function matrixDraw(dice: Dice, name: string, inputs: number): () => number {
@@ -59,7 +127,7 @@ function matrixDraw(dice: Dice, name: string, inputs: number): () => number {
 }
 
 function vectorDraw(dice: Dice, name: string): (index: number) => number {
-  if (name === ROPE_FACTORS) return (index) => 1 + index * dice.between(0.1, 0.2);
+  if (name === ROPE_FACTORS || name.startsWith("rope_factors")) return (index) => 1 + index * dice.between(0.1, 0.2);
   if (name.endsWith(".bias") || name.includes("sinks")) return () => dice.bell() * 0.3;
   return () => dice.between(0.6, 1.4);
 }

@@ -66,6 +66,8 @@ const OPTIONAL_COUNTS = [
   "rope.dimension_count",
   "rope.scaling.original_context_length",
 ].map(key);
+/** Keys that may be lists with a number for each layer. */
+const COUNTS_BY_LAYER = ["feed_forward_length", "attention.head_count", "attention.head_count_kv"].map(key);
 const EPSILON = key("attention.layer_norm_rms_epsilon");
 
 describe("the sound model", () => {
@@ -99,8 +101,11 @@ describe("hyper-parameters", () => {
       [field, "2^52", edited([u64(field, 2 ** 52)])] as const,
       [field, "a fraction", edited([f32(field, 2.5)])] as const,
       [field, "an empty array", edited([arr(field, "int32", [])])] as const,
-      [field, "different from layer to layer", edited([arr(field, "int32", [2, 4])])] as const,
+      [field, "of other numbers than there are layers", edited([arr(field, "int32", [2, 4, 2])])] as const,
     ]),
+    ...[...COUNTS, ...OPTIONAL_COUNTS]
+      .filter((field) => !COUNTS_BY_LAYER.includes(field))
+      .map((field) => [field, "different from layer to layer", edited([arr(field, "int32", [2, 4])])] as const),
     ...[EPSILON, key("rope.freq_base"), key("rope.scaling.attn_factor")].flatMap((field) => [
       [field, "zero", edited([f32(field, 0)])] as const,
       [field, "negative", edited([f32(field, -1)])] as const,
@@ -168,9 +173,8 @@ describe("hyper-parameters", () => {
   });
 
   it.each([
-    ["a mixture of experts", u32(key("expert_count"), 8)],
     ["attention to later tokens", bool(key("attention.causal"), false)],
-    ["a rope scaling nobody knows", str(key("rope.scaling.type"), "longrope")],
+    ["a rope scaling nobody knows", str(key("rope.scaling.type"), "dynamic")],
   ])("rejects %s", async (_, entry) => {
     const error = await refusal(edited([entry]));
     expect(error).toBeInstanceOf(ModelError);

@@ -3,11 +3,15 @@
 
 import { createHash } from "node:crypto";
 import { Dice } from "../../support/dice.js";
+import { FAMILY_NAMES, type FamilyCase, familyCase } from "./family-shapes.js";
 import { FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "./random-cases.js";
 import type { RandomModel } from "./random-model.js";
 
 export const ANSWERS_FILE = new URL("../../fixtures/peers/random-models.json", import.meta.url);
+export const FAMILY_ANSWERS_FILE = new URL("../../fixtures/peers/family-models.json", import.meta.url);
 export const RECORDED_TOKENS = 24;
+/** Past the shorter windows and the shorter contexts of scaled ropes. */
+export const FAMILY_TOKENS = 40;
 
 export interface RecordedAnswer {
   readonly name: string;
@@ -44,6 +48,11 @@ export const RECORDED_CASES: readonly RandomCase[] = [
     return found;
   }),
 ];
+
+/** Two random shapes of every family. */
+export const RECORDED_FAMILIES: readonly FamilyCase[] = FAMILY_NAMES.flatMap((family) =>
+  [0, 1].map((number) => familyCase(family, number)),
+);
 
 export function hashOfWeights(model: RandomModel): string {
   const hash = createHash("sha256");

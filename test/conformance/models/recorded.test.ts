@@ -4,23 +4,41 @@ import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "../../../src/gguf/writer.js";
 import { loadModel } from "../../../src/index.js";
+import { Model } from "../../../src/model/model.js";
 import { SUPPORTED } from "../../../src/quant/layout.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
+import { familyModel } from "./family-model.js";
 import { logProbabilities } from "./log-probabilities.js";
 import { randomModel, randomTokens } from "./random-model.js";
 import {
   ANSWERS_FILE,
+  FAMILY_ANSWERS_FILE,
+  FAMILY_TOKENS,
   hashOfWeights,
   RECORDED_CASES,
+  RECORDED_FAMILIES,
   RECORDED_TOKENS,
+  type RecordedAnswer,
   type RecordedAnswers,
 } from "./recorded-answers.js";
+import { tableGeluBackend } from "./table-gelu.js";
 
 const TOLERANCE = 0.001;
 
+/** With GELU from a table of 16-bit floats, which may round either way. */
+const TABLE_MEAN = 3e-3;
+
 const { answers } = JSON.parse(readFileSync(ANSWERS_FILE, "utf8")) as RecordedAnswers;
+const { answers: familyAnswers } = JSON.parse(readFileSync(FAMILY_ANSWERS_FILE, "utf8")) as RecordedAnswers;
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
+
+/** Absolute differences of the log-probabilities from those that were recorded. */
+function differences(answer: RecordedAnswer | undefined, logs: Float64Array, width: number): readonly number[] {
+  return (answer?.positions ?? []).flatMap((pairs, row) =>
+    pairs.flatMap((token, index) => (index % 2 === 0 ? [Math.abs(logs[row * width + token] - pairs[index + 1])] : [])),
+  );
+}
 
 describe("random models against llama.cpp's recorded answers", () => {
   it("covers every block type", () => {
@@ -38,13 +56,24 @@ describe("random models against llama.cpp's recorded answers", () => {
     await writeGguf(path, model);
     await using loaded = await loadModel(path, { backend: "reference" });
     const logs = logProbabilities(await loaded.logits(randomTokens(spec.seed, RECORDED_TOKENS)), spec.vocabulary);
-    let largest = 0;
     expect(answer?.positions).toHaveLength(RECORDED_TOKENS);
-    for (const [row, pairs] of (answer?.positions ?? []).entries()) {
-      for (let index = 0; index < pairs.length; index += 2) {
-        largest = Math.max(largest, Math.abs(logs[row * spec.vocabulary + pairs[index]] - pairs[index + 1]));
-      }
-    }
-    expect(largest).toBeLessThan(TOLERANCE);
+    expect(Math.max(...differences(answer, logs, spec.vocabulary))).toBeLessThan(TOLERANCE);
+  });
+
+  it.each(RECORDED_FAMILIES)("$name", async ({ name, seed, shape }) => {
+    const { vocabularySize = 0, architecture } = shape;
+    const answer = familyAnswers.find((candidate) => candidate.name === name);
+    const model = familyModel(seed, shape);
+    expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(
+      answer?.weights,
+    );
+    const path = folder.file("family.gguf");
+    await writeGguf(path, model);
+    await using loaded = await Model.open(path, tableGeluBackend(), { contextTokens: FAMILY_TOKENS });
+    const logs = logProbabilities(await loaded.logits(randomTokens(seed, FAMILY_TOKENS)), vocabularySize);
+    expect(answer?.positions).toHaveLength(FAMILY_TOKENS);
+    const found = differences(answer, logs, vocabularySize);
+    if (!architecture.startsWith("gemma")) expect(Math.max(...found)).toBeLessThan(TOLERANCE);
+    expect(found.reduce((total, difference) => total + difference, 0) / found.length).toBeLessThan(TABLE_MEAN);
   });
 });

@@ -10,7 +10,7 @@ import { declaredNames, globalDeclarations } from "./declared-names.js";
 import { findNvcc } from "./nvcc.js";
 import { runTimeCompiler } from "./run-time-compilers.js";
 import { smallModules } from "./small-modules.js";
-import { CLANG_TARGETS, HIPRTC_TARGETS, NVIDIA_TARGETS } from "./targets.js";
+import { CLANG_TARGETS, HIPRTC_TARGETS, isFileFor, NVIDIA_TARGETS } from "./targets.js";
 import { defineArguments, runCompiler, versionOf } from "./toolchain.js";
 
 const LIMIT_MS = 600_000;
@@ -26,6 +26,7 @@ afterAll(() => folder[Symbol.dispose]());
 
 const [, target] = CLANG_TARGETS;
 const modules = smallModules(target);
+const FILES = kernelFiles().filter((file) => isFileFor(file, target.architecture));
 const found = await Promise.all(
   CLANG_VERSIONS.map(async (version) => ((await versionOf(`clang-${version}`)) === undefined ? [] : [version])),
 );
@@ -71,14 +72,14 @@ describe.skipIf(versions.length === 0)(
   `clang${versions.length === 0 ? " (skipped: no clang-19 to clang-22 is here)" : ""}`,
   () => {
     describe.each(versions)("%i", (version) => {
-      it.each(kernelFiles())("takes %s.hip behind its own names", { timeout: LIMIT_MS }, async (file) => {
+      it.each(FILES)("takes %s.hip behind its own names", { timeout: LIMIT_MS }, async (file) => {
         const names = globalDeclarations(declaredNames(loadKernelSource(file).text));
         expect(await compile(version, file, names, ["-nogpuinc", "-w"])).toBe("");
       });
 
       const missing = missingHeaders.get(version) ?? "";
       const why = missing === "" ? "" : ` (skipped: ${missing})`;
-      it.skipIf(missing !== "").each(kernelFiles())(
+      it.skipIf(missing !== "").each(FILES)(
         `takes %s.hip behind HIP's headers${why}`,
         { timeout: LIMIT_MS },
         async (file) => {
@@ -97,7 +98,7 @@ const WHOLE_COMPILERS = [
 
 describe.each(WHOLE_COMPILERS)("$name", ({ toolchain, target: card }) => {
   const missing = "missing" in toolchain ? toolchain.missing : "";
-  it.skipIf(missing !== "").each(kernelFiles())(
+  it.skipIf(missing !== "").each(kernelFiles().filter((file) => isFileFor(file, card.architecture)))(
     `takes %s.hip behind its own names${missing === "" ? "" : ` (skipped: ${missing})`}`,
     { timeout: LIMIT_MS },
     async (file) => {

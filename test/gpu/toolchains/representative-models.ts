@@ -7,7 +7,7 @@ import { detectArchitecture } from "../../../src/architectures/registry.js";
 import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-table.js";
 import { SHAPES } from "../../../src/cli/synth/shape.js";
 import { synthPlan } from "../../../src/cli/synth/model-plan.js";
-import { MIX_NAMES } from "../../../src/cli/synth/type-mix.js";
+import { MIX_NAMES, type MixName } from "../../../src/cli/synth/type-mix.js";
 import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import type { HeaderPlan } from "../../../src/gguf/header-encoder.js";
 import { GraphBuilder } from "../../../src/graph/builder.js";
@@ -16,6 +16,10 @@ import type { FusedProgram } from "../../../src/graph/fusion.js";
 import { type ValueId, weightsOf } from "../../../src/graph/operation.js";
 import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
+import { latentCase, mixedLayersCase, preparedCase } from "../../conformance/attention-forms.js";
+import { type ProgramCase, programOf } from "../../conformance/harness.js";
+import { familyModel } from "../../conformance/models/family-model.js";
+import { FAMILY_NAMES, familyCase } from "../../conformance/models/family-shapes.js";
 import { SHAPE_CASES, TYPE_CASES } from "../../conformance/models/random-cases.js";
 import { randomModel } from "../../conformance/models/random-model.js";
 
@@ -46,10 +50,28 @@ export function representativeModels(): readonly RepresentativeModel[] {
   const typed = TYPE_CASES.map(({ name, spec }) => modelOf(name, randomModel({ ...spec, layers: 1 })));
   const shaped = SHAPE_CASES.map(({ name, spec }) => modelOf(name, randomModel(spec)));
   const attributed = ATTRIBUTED_TYPES.map(attributedModel);
+  const forms = FORMS.map(([name, wanted]) => formModel(name, wanted));
+  const families = familyModels();
   const distinct = new Map(
-    [...published, ...typed, ...shaped, ...attributed].map((model) => [kernelsDependOn(model), model]),
+    [...published, ...typed, ...shaped, ...attributed, ...forms, ...families].map((model) => [
+      kernelsDependOn(model),
+      model,
+    ]),
   );
   return [...distinct.values()].filter(isSupported);
+}
+
+/** A small model of every family, with weights of F32: what only some of them have, as layer norms and groups of experts. */
+function familyModels(): readonly RepresentativeModel[] {
+  return FAMILY_NAMES.map((family) => familyCase(family, 0))
+    .map(({ name, seed, shape }) => modelOf(name, familyModel(seed, shape)))
+    .filter(isSupported);
+}
+
+/** A published shape of few layers, its matrices of a mix of types. */
+export function publishedModel(name: keyof typeof SHAPES, mix: MixName): RepresentativeModel {
+  const shape = { ...SHAPES[name], layers: 3, vocabulary: { ...SHAPES.tinyllama.vocabulary, size: FEW_WORDS } };
+  return modelOf(name, synthPlan(name, shape, { mix, seed: 1 }));
 }
 
 const ATTRIBUTED_TYPES: readonly SupportedTypeName[] = ["Q4_K", "F16"];
@@ -108,6 +130,59 @@ function attributedModel(type: SupportedTypeName): RepresentativeModel {
   const program = graph.finish({ kv, vocabularySize: FEW_WORDS, hidden, logits });
   const weights = program.weights.flatMap(({ name }) => descriptors.get(name) ?? []);
   return { name: `every attribute, ${type}`, fused: fuseForGpu(program), weights };
+}
+
+const SMALL_HEADS = { heads: 6, kvHeads: 3, keyWidth: 64, valueWidth: 64 };
+const LAST_COLUMNS = { rotaryWidth: 16, firstColumn: 48, style: "halves" } as const;
+
+/** Forms of attention that published shapes do not have. */
+const FORMS: readonly (readonly [name: string, wanted: ProgramCase])[] = [
+  [
+    "norms after the rotation, in chunks",
+    preparedCase(
+      { heads: SMALL_HEADS, norm: "after", normType: "F16", rotation: LAST_COLUMNS, attributes: { chunk: 8192 } },
+      "f16",
+      FEW_WORDS,
+    ),
+  ],
+  [
+    "norms without weights, with a temperature",
+    preparedCase(
+      {
+        heads: { ...SMALL_HEADS, kvHeads: 6 },
+        norm: "before",
+        unweighted: true,
+        valueNorm: true,
+        attributes: { temperature: 0.1, temperatureLength: 8192, temperatureOffset: 1 },
+      },
+      "f16",
+      FEW_WORDS,
+    ),
+  ],
+  [
+    "wide heads with a window",
+    preparedCase(
+      {
+        heads: { heads: 16, kvHeads: 2, keyWidth: 512, valueWidth: 512 },
+        norm: "before",
+        normType: "BF16",
+        rotation: { rotaryWidth: 128, style: "halves", factors: true },
+        attributes: { window: 1024, softCap: 30 },
+      },
+      "f16",
+      FEW_WORDS,
+    ),
+  ],
+  ["latent attention of 128 heads", latentCase({ heads: 128, latentWidth: 512, rotaryWidth: 64 }, "f16", FEW_WORDS)],
+  ["layers of different shapes", mixedLayersCase("f16", FEW_WORDS)],
+];
+
+function formModel(name: string, wanted: ProgramCase): RepresentativeModel {
+  const program = programOf(wanted);
+  const weights = program.weights.map((weight) =>
+    descriptorOf({ name: weight.name, type: wanted.weights[weight.name].type, shape: weight.shape }),
+  );
+  return { name, fused: fuseForGpu(program), weights };
 }
 
 /** Models that differ in nothing else (their rope scaling, say) have the same kernels. */

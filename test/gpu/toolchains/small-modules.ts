@@ -1,10 +1,14 @@
 // One module of every kernel file, from a few small models: for tests that ask whether a file compiles at all.
 
 import { randomModel, type RandomModelSpec } from "../../conformance/models/random-model.js";
+import { familyModel } from "../../conformance/models/family-model.js";
+import { familyCase } from "../../conformance/models/family-shapes.js";
+import { synthPlan } from "../../../src/cli/synth/model-plan.js";
+import { SHAPES } from "../../../src/cli/synth/shape.js";
 import { kernelFiles } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { type KernelModule, kernelModules } from "./kernel-modules.js";
-import { modelOf } from "./representative-models.js";
-import { CLANG_TARGETS, type Target } from "./targets.js";
+import { modelOf, type RepresentativeModel } from "./representative-models.js";
+import { CLANG_TARGETS, NVIDIA_TARGETS, type Target } from "./targets.js";
 
 const SHAPE = {
   seed: 1,
@@ -25,13 +29,36 @@ const MODELS: readonly RandomModelSpec[] = [
   { ...SHAPE, architecture: "glm4", types: ["Q8_0"] },
 ];
 
-/** By the file's name. */
+/** Layer norms; experts of plain floats. */
+const FAMILIES: readonly string[] = ["cohere2", "qwen3moe"];
+/** Latent attention and quantized experts, with a shared one. */
+const PUBLISHED = "glm4.7-flash";
+
+function smallModels(): readonly RepresentativeModel[] {
+  const families = FAMILIES.map((family) => {
+    const { seed, shape } = familyCase(family, 1);
+    return modelOf(family, familyModel(seed, shape));
+  });
+  const shape = {
+    ...SHAPES[PUBLISHED],
+    layers: 2,
+    vocabulary: { ...SHAPES.tinyllama.vocabulary, size: SHAPE.vocabulary },
+  };
+  return [
+    ...MODELS.map((spec) => modelOf(spec.architecture, randomModel(spec))),
+    ...families,
+    modelOf(PUBLISHED, synthPlan(PUBLISHED, shape, { mix: "Q4_K", seed: 1 })),
+  ];
+}
+
+/** By the file's name. Files that the target's architecture does not launch have the module of one that does. */
 export function smallModules(target: Target = CLANG_TARGETS[1]): ReadonlyMap<string, KernelModule> {
-  const models = MODELS.map((spec) => modelOf(spec.architecture, randomModel(spec)));
+  const models = smallModels();
   const modules = kernelModules(models, target);
+  const others = NVIDIA_TARGETS.flatMap((other) => kernelModules(models, other));
   return new Map(
     kernelFiles().map((file) => {
-      const module = modules.find((candidate) => candidate.file === file);
+      const module = [...modules, ...others].find((candidate) => candidate.file === file);
       if (module === undefined) throw new TypeError(`${file}.hip is launched by none of these models`);
       return [file, module];
     }),

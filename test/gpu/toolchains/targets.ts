@@ -6,7 +6,7 @@ import type { DriverKind, GpuProperties } from "../../../src/backends/gpu/driver
 export interface Target {
   readonly architecture: string;
   readonly kind: DriverKind;
-  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
+  readonly device: Pick<GpuProperties, "architecture" | "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
 }
 
 const KIB = 2 ** 10;
@@ -16,7 +16,7 @@ function amd(architecture: string, waveSize: 32 | 64, multiprocessors: number, m
   return {
     architecture,
     kind: "hip",
-    device: { waveSize, multiprocessors, sharedBytes: 64 * KIB, totalBytes: memoryGib * GIB },
+    device: { architecture, waveSize, multiprocessors, sharedBytes: 64 * KIB, totalBytes: memoryGib * GIB },
   };
 }
 
@@ -24,7 +24,7 @@ function nvidia(architecture: string, multiprocessors: number, sharedKib: number
   return {
     architecture,
     kind: "cuda",
-    device: { waveSize: 32, multiprocessors, sharedBytes: sharedKib * KIB, totalBytes: memoryGib * GIB },
+    device: { architecture, waveSize: 32, multiprocessors, sharedBytes: sharedKib * KIB, totalBytes: memoryGib * GIB },
   };
 }
 
@@ -42,3 +42,11 @@ export const CLANG_TARGETS = [
 ] as const;
 /** A100, H100. */
 export const NVIDIA_TARGETS = [nvidia("sm_80", 108, 163, 40), nvidia("sm_90", 132, 227, 80)] as const;
+
+/** Kernel files that only some architectures have. */
+const OWN_FILES: Readonly<Record<string, readonly string[]>> = { "matmul/grouped-wide": ["sm_90"] };
+
+/** Whether a card of this architecture may launch kernels of the file. */
+export function isFileFor(file: string, architecture: string): boolean {
+  return OWN_FILES[file]?.includes(architecture) ?? true;
+}

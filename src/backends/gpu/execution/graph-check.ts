@@ -11,7 +11,7 @@ import type { KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, PinnedMemory } from "../drivers/shared/driver.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
-import { kvLayout } from "../memory/kv-layout.js";
+import { kvLayout, stepCacheAt } from "../memory/kv-layout.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import type { LoweringContext, ValuePlace } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
@@ -148,13 +148,12 @@ export class GraphCheck {
   /** Uploads the step of a round to where the launches read it. */
   #bring(round: number, { pinned, caches }: Buffers, which: 0 | 1): void {
     const { context } = this.#trial;
-    const { blockTokens } = context.options.limits;
     const step = this.#trial.hasCache ? this.#steps.step(round) : { ...this.#steps.step(round), blockTables: [] };
     const outputs = planOutputs(step.outputs, context.options.fused.program.vocabularySize);
     const cache =
       caches === undefined
-        ? { address: 0n, blocks: 0, blockTokens: 1 }
-        : { address: caches[which].address, blocks: this.#steps.blocks, blockTokens };
+        ? { groups: [], blockTokens: 1 }
+        : stepCacheAt(caches[which].address, this.#cacheOptions(this.#steps));
     const view = new DataView(pinned.bytes.buffer, pinned.bytes.byteOffset, pinned.bytes.byteLength);
     packStep(context.step, view, step, outputs, cache);
     const target = this.#session.memory.address({ space: "step", byteOffset: 0 });
@@ -222,15 +221,13 @@ export class GraphCheck {
   }
 
   #cacheBytes(steps: TrialSteps): number {
-    if (!this.#trial.hasCache) return 0;
+    return this.#trial.hasCache ? kvLayout(this.#cacheOptions(steps)).sizeBytes : 0;
+  }
+
+  #cacheOptions({ blocks }: TrialSteps): KvCacheOptions {
     const { fused, limits } = this.#trial.context.options;
-    const options: KvCacheOptions = {
-      ...fused.program.kv,
-      type: limits.kvCacheType,
-      blockTokens: limits.blockTokens,
-      blocks: steps.blocks,
-    };
-    return kvLayout(options).sizeBytes;
+    const { kvCacheType: type, blockTokens } = limits;
+    return { ...fused.program.kv, type, blockTokens, blocks };
   }
 
   #stepBytes(steps: TrialSteps): number {

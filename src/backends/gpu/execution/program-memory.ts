@@ -3,6 +3,7 @@
 import type { StepSize } from "../../../graph/memory-plan.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { KvCacheOptions, KvCacheType } from "../../contract.js";
+import { blockCounts } from "../../cache-size.js";
 import { refuseUnfit } from "../../memory-fit.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { kvLayout, supportsGpuKvCache } from "../memory/kv-layout.js";
@@ -18,25 +19,29 @@ export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: 
 }
 
 /**
- * Throws before anything is read if the model does not fit, with settings that would. The KV cache for `cacheTokens`
- * positions is already allocated.
+ * Throws before anything is read if the model does not fit, with settings that would. The KV cache, with these numbers
+ * of blocks of each group, is already allocated.
  */
 export function refuseUnfitProgram(
   runtime: GpuRuntime,
   context: LoweringContext,
   weights: readonly LazyTensor[],
-  cacheTokens: number,
+  cacheBlocks: readonly number[],
 ): void {
   const { fused, limits } = context.options;
   if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
-  const unloaded = weights.filter(({ resident }) => resident === undefined).map(({ descriptor }) => descriptor);
+  const unloaded = weights
+    .filter(({ resident, descriptor: { onHost } }) => resident === undefined && onHost !== true)
+    .map(({ descriptor }) => descriptor);
   const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({
     ...fused.program.kv,
     type,
     blockTokens,
-    blocks: Math.ceil(tokens / blockTokens),
+    // A sliding window has no more blocks in a longer context.
+    ...blockCounts(cacheBlocks.map((blocks) => Math.min(blocks, Math.ceil(tokens / blockTokens)))),
   });
+  const cacheTokens = Math.max(0, ...cacheBlocks) * blockTokens;
   const kvCacheBytes = (tokens: number, type: KvCacheType): number => kvLayout(cacheOf(tokens, type)).sizeBytes;
   refuseUnfit({
     place: runtime.place,

@@ -51,7 +51,7 @@ interface BroughtStep {
   bring(): void;
 }
 
-const NO_CACHE = { address: 0n, blocks: 0, blockTokens: 1 };
+const NO_CACHE = { groups: [], blockTokens: 1 };
 
 /** A program compiled for one device; computes one step at a time. */
 export class GpuProgram implements CompiledProgram {
@@ -158,6 +158,8 @@ export class GpuProgram implements CompiledProgram {
       throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
     try {
       const session = (this.#session ??= this.#begin(lease));
+      const { hostRows } = session.memory;
+      if (hostRows !== undefined) await hostRows.gather(step.tokens, this.#weights);
       const queued = this.#queue(step, session, outputs, lease, signal);
       const isReplayed = typeof queued === "boolean" ? queued : await queued;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
@@ -267,12 +269,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #begin(lease: KvCacheHold | undefined): StepSession {
-    refuseUnfitProgram(
-      this.#runtime,
-      this.#context,
-      this.#weights,
-      lease === undefined ? 0 : lease.blocks * lease.blockTokens,
-    );
+    refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease?.groups.map(({ blocks }) => blocks) ?? []);
     this.#runtime.marks.firstStep.begin();
     return new StepSession(this.#runtime, this.#context);
   }
@@ -308,7 +305,14 @@ export class GpuProgram implements CompiledProgram {
         `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`,
       );
     }
-    return kvCache.lease();
+    const lease = kvCache.lease();
+    const { groups } = this.#context.step.capacity;
+    if (lease.groups.length === groups) return lease;
+    lease[Symbol.dispose]();
+    throw new BackendError(
+      "BACKEND_STEP",
+      `[gpu] expected a KV cache of ${groups} cache groups, found ${lease.groups.length}`,
+    );
   }
 
   /** After a failure, waits for queued work before its memory is used again. */

@@ -2,6 +2,7 @@
 // pinned staging copy, and pinned memory for results. Addresses are fixed, except the step buffer's, which moves when
 // block tables or masks exceed it.
 
+import { kvGroups } from "../../../graph/cache-groups.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
 import type { MemoryPlace } from "../lowering/launch.js";
@@ -9,6 +10,7 @@ import type { LoweringContext } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
 import { maxResultWords } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
+import { HostRows } from "./host-rows.js";
 
 /**
  * Initial room for block tables, bias lists and masks: full contexts and masks of this many sequences. A step buffer
@@ -37,11 +39,14 @@ export class StepMemory implements Disposable {
   /** The results' pinned memory as 32-bit words. */
   readonly resultWords: Int32Array;
   readonly rows: PinnedMemory;
+  /** Rows of tables that stay in host memory; undefined if there are none. */
+  readonly hostRows: HostRows | undefined;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle) {
     this.#runtime = runtime;
     this.#context = context;
     const { regions, constants, options } = context;
+    this.hostRows = regions.hostRows.length === 0 ? undefined : new HostRows(runtime, regions.hostRows);
     try {
       this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
       this.#constants = this.#allocate("constants", constants.byteLength);
@@ -90,6 +95,10 @@ export class StepMemory implements Disposable {
 
   copyStep(usedBytes: number, stream: StreamHandle): void {
     this.#runtime.device.copyToDevice(this.#step.address, this.#staging.address, usedBytes, stream);
+    this.hostRows?.copy((place) => {
+      if (place.space === "weight") throw new TypeError("rows are copied to scratch memory");
+      return this.address(place);
+    }, stream);
   }
 
   address(place: Exclude<MemoryPlace, { space: "weight" }>): DeviceAddress {
@@ -98,6 +107,7 @@ export class StepMemory implements Disposable {
 
   [Symbol.dispose](): void {
     this.#runtime.release(() => {
+      this.hostRows?.[Symbol.dispose]();
       for (const block of this.#blocks.splice(0)) this.#runtime.memory.free(block);
       for (const memory of this.#pinned.splice(0)) this.#runtime.device.freeHost(memory);
     });
@@ -159,7 +169,8 @@ export class StepMemory implements Disposable {
 }
 
 function firstTailBytes({ options: { limits, fused } }: LoweringContext): number {
-  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens);
+  const groups = Math.max(1, kvGroups(fused.program.kv).length);
+  const tableWords = Math.ceil(limits.contextTokens / limits.blockTokens) * groups;
   const maskWords = Math.ceil(fused.program.vocabularySize / 32);
   const wanted = Math.min(FIRST_TAIL_SEQUENCES, limits.maxOutputs) * (tableWords + maskWords) * WORD_BYTES;
   return Math.min(MAX_TAIL_BYTES, Math.max(MIN_TAIL_BYTES, wanted));

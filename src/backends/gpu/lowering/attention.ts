@@ -1,23 +1,41 @@
-// Launches of attention: decode (one token per sequence, see decode-attention.ts), split (few tokens per
+// Launches of attention: decode (one token per sequence, see decode-attention.ts and deep-attention.ts), split (few tokens per
 // sequence, or deterministic mode, whose bits must not depend on the batch) and tiled (prefill).
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { combinedBlocks, splitRows, supportsAttention, tiledShape, visibleSplits } from "../memory/kv-layout.js";
+import {
+  combinedBlocks,
+  FEW_COMBINED_COLUMNS,
+  splitRows,
+  supportsAttention,
+  TILE_TOKENS,
+  tiledShape,
+  visibleSplits,
+} from "../memory/kv-layout.js";
+import { wideSplitRows, wideSplitShape, wideTiledShape } from "../memory/wide-attention.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
+import { deepAttention } from "./deep-attention.js";
 import type { MatmulInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
-import { cacheDefines, layerArguments } from "./rope.js";
+import { cacheDefines, layerArguments, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
+/** Of several splits, and of one. */
+const SPLIT_KERNELS = ["attention_split", "attention_whole"];
+const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
+/** More splits than one block should merge of all columns of a head. */
+const MANY_SPLITS = 16;
+/** Merging blocks for each multiprocessor, at most, if blocks take fewer columns. */
+const MAX_COMBINING_BLOCKS = 8;
 
 /** Whether a step of this size takes tiled attention, if the program supports it. */
 export function isTiled(size: LaunchSize): boolean {
@@ -41,16 +59,42 @@ function lowerAttention(
   handed: MatmulInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const { deterministic, device, limits } = context.options;
-  const tiles = !deterministic && tiledShape(limits.kvCacheType, operation, device.sharedBytes) !== undefined;
+  const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
-  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before);
+  const deep = before === undefined ? undefined : deepAttention(context, operation, handed, before);
+  const isDeep = (size: LaunchSize): boolean => deep?.isTaken(size) === true;
+  const decode = before === undefined ? undefined : decodeAttention(context, operation, handed, before, isDeep);
   const taken = {
     split: (size: LaunchSize) => !(tiles && isTiled(size)) && !(decode !== undefined && isDecoding(context, size)),
     decode,
   };
-  const splits = splitAttention(context, operation, handed, taken);
+  const splits = [...(deep?.launches ?? []), ...splitAttention(context, operation, handed, taken)];
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
+}
+
+interface PrefillKernel {
+  readonly file: string;
+  readonly kernel: string;
+  readonly defines: Defines;
+  readonly blocksPerTile: number;
+  readonly sharedBytes: number;
+}
+
+/** The kernel of prefill; undefined if split attention handles any number of tokens. */
+function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
+  const { sharedBytes } = options.device;
+  const type = options.limits.kvCacheType;
+  const wide = wideTiledShape(type, operation, options.device);
+  if (wide !== undefined) {
+    const kernel = {
+      file: "attention/wide-tiled",
+      kernel: "attention_wide_tiled",
+      blocksPerTile: TILE_TOKENS / wide.rows,
+    };
+    return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
+  }
+  const shape = tiledShape(type, operation, sharedBytes);
+  return shape === undefined ? undefined : { file: "attention/tiled", kernel: "attention_tiled", ...shape };
 }
 
 function tiledAttention(
@@ -60,16 +104,15 @@ function tiledAttention(
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale, sinks } = operation;
-  const { device, limits } = context.options;
-  const shape = tiledShape(limits.kvCacheType, operation, device.sharedBytes);
+  const shape = prefillKernel(context, operation);
   if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
   const written = writtenOutput(out, handed);
   return {
     label: "attention, tiled",
-    file: "attention/tiled",
+    file: shape.file,
     variants: [
       {
-        kernel: "attention_tiled",
+        kernel: shape.kernel,
         defines: {
           ...cacheDefines(context, operation),
           ...attentionDefines(operation),
@@ -81,11 +124,9 @@ function tiledAttention(
       },
     ],
     arguments: {
-      step: context.stepField("head"),
       tiles: context.stepField("tiles"),
       positions: context.stepField("positions"),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: query.place,
       query_stride: query.stride,
       heads,
@@ -137,33 +178,41 @@ function splitTurn(
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
+  const { device, limits } = context.options;
+  const wide = wideSplitShape(limits.kvCacheType, operation, device);
   const defines = {
     ...cacheDefines(context, operation),
     ...attentionDefines(operation),
+    ...wide?.defines,
     GROUP: heads / kvHeads,
     OUTPUT: written.define,
   };
+  const kernels = wide === undefined ? SPLIT_KERNELS : WIDE_SPLIT_KERNELS;
   return {
     label: "attention",
-    file: "attention/split",
-    variants: [
-      { kernel: "attention_split", defines },
-      { kernel: "attention_whole", defines },
-    ],
+    file: wide === undefined ? "attention/split" : "attention/wide-split",
+    variants: kernels.map((kernel) => ({
+      kernel,
+      defines,
+      ...(wide === undefined ? {} : { sharedBytes: wide.sharedBytes }),
+    })),
     choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
     arguments: {
       ...partArguments(context, operation, first),
       ...written.from(first),
       sequences: shifted(context.stepField("sequences"), first * INT_BYTES),
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
+      ...tableArguments(context, operation.layer),
       query: shifted(query.place, first * query.stride * FLOAT_BYTES),
       query_stride: query.stride,
       kv_heads: kvHeads,
       ...layerArguments(context, operation.layer),
       scale,
     },
-    grid: (size) => [visibleSplits(operation, size.splits), splitRows(operation), tokensOf(size)],
+    grid: (size) => [
+      visibleSplits(operation, size.splits),
+      wide === undefined ? splitRows(operation) : wideSplitRows(operation, wide),
+      tokensOf(size),
+    ],
     // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
@@ -176,18 +225,27 @@ function combinedTurn(
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
+  const { heads, valueWidth } = operation;
+  const { device, deterministic } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
+  const defines = { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, OUTPUT: written.define };
+  const manyBlocks = Math.ceil(valueWidth / FEW_COMBINED_COLUMNS);
+  // Bits would depend on the longest sequence of the batch.
+  const isDivided = (size: LaunchSize): boolean =>
+    !deterministic &&
+    valueWidth % FEW_COMBINED_COLUMNS === 0 &&
+    visibleSplits(operation, size.splits) > MANY_SPLITS &&
+    tokensOf(size) * heads * manyBlocks <= device.multiprocessors * MAX_COMBINING_BLOCKS;
   return {
     label: "attention, merged",
     file: "attention/combine",
     variants: [
-      {
-        kernel: "attention_combine",
-        defines: { ...mergeDefines(operation), VALUE_WIDTH: operation.valueWidth, OUTPUT: written.define },
-      },
+      { kernel: "attention_combine", defines },
+      { kernel: "attention_combine", defines: { ...defines, COMBINED_COLUMNS: FEW_COMBINED_COLUMNS } },
     ],
+    choose: (size) => (isDivided(size) ? 1 : 0),
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
-    grid: (size) => [operation.heads * combinedBlocks(operation.valueWidth), tokensOf(size), 1],
+    grid: (size) => [heads * (isDivided(size) ? manyBlocks : combinedBlocks(valueWidth)), tokensOf(size), 1],
   };
 }
 

@@ -56,6 +56,7 @@ const GATINGS: Readonly<Record<ExpertGating, number>> = {
   sigmoid: 1,
   "softmax-selected": 2,
   "sqrt-softplus": 3,
+  "sigmoid-selected": 4,
 };
 
 /** What the choice among `experts` experts is compiled with: kernels/rows/expert-choice.h. */

@@ -1,26 +1,34 @@
 // Launches of concat-heads: the columns of two values joined head by head.
 
-import type { ConcatHeadsOperation } from "../../../graph/operation.js";
+import type { ConcatHeadsOperation, RopeOperation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { SomeOperationLowerings } from "./operation-lowering.js";
+import { rotationArguments, rotationDefines } from "./rope.js";
 
 /** Heads of one thread block of attention/concat.hip if there are many tokens. */
 const HEADS_OF_MANY = 8;
 
-function lowerConcat(context: LoweringContext, operation: ConcatHeadsOperation): LaunchSpec {
+/** `rope` rotates the right part on the way, if it is given. */
+export function lowerConcat(
+  context: LoweringContext,
+  operation: ConcatHeadsOperation,
+  rope?: RopeOperation,
+): LaunchSpec {
   const { heads, leftWidth, rightWidth, rightStride, rightOffset } = operation;
-  const [left, right, out] = [operation.left, operation.right, operation.out].map((id) => context.matrix(id));
+  const inputs = [operation.left, rope?.input ?? operation.right, operation.out];
+  const [left, right, out] = inputs.map((id) => context.matrix(id));
+  const { step: _, ...rotation } = rotationArguments(context, rope);
   const headsFor = (size: LaunchSize): number => (rowsOf(size, out.rows) <= MAX_SMALL_BATCH ? 1 : HEADS_OF_MANY);
   return {
-    label: "concat heads",
+    label: rope === undefined ? "concat heads" : "rope and concat heads",
     file: "attention/concat",
-    variants: [{ kernel: "concat_heads", defines: { ROTARY_WIDTH: 0 } }],
+    variants: [
+      { kernel: "concat_heads", defines: rotationDefines(rope === undefined ? rope : { ...rope, firstColumn: 0 }) },
+    ],
     arguments: {
-      positions: context.stepField("positions"),
-      factors: 0,
-      stretches: 0,
+      ...rotation,
       row_count: context.rowCount(out.rows),
       left: left.place,
       right: right.place,
@@ -33,8 +41,6 @@ function lowerConcat(context: LoweringContext, operation: ConcatHeadsOperation):
       right_width: rightWidth,
       head_stride: rightStride,
       head_offset: rightOffset,
-      ratio: 1,
-      magnitude: 1,
     },
     sized: (size) => ({ heads_per_block: headsFor(size) }),
     grid: (size) => [Math.ceil(heads / headsFor(size)), rowsOf(size, out.rows), 1],

@@ -1,13 +1,14 @@
 // What every part of the lowering shares: the program, its size limits, and where values lie.
 
 import type { FusedProgram, Group } from "../../../graph/fusion.js";
+import { kvGroups, kvPlaces } from "../../../graph/cache-groups.js";
 import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.js";
 import type { RowSymbol, Value } from "../../../graph/program.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { ProgramLimits } from "../../contract.js";
 import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
 import type { LaunchSize, MemoryPlace } from "./launch.js";
-import { StepLayout, type StepField } from "./step-layout.js";
+import { type GroupField, StepLayout, type StepField } from "./step-layout.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
@@ -17,7 +18,8 @@ export interface GpuLoweringOptions {
   readonly fused: FusedProgram;
   readonly weights: readonly TensorDescriptor[];
   readonly limits: ProgramLimits;
-  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes">;
+  readonly device: Pick<GpuProperties, "waveSize" | "multiprocessors" | "sharedBytes" | "totalBytes"> &
+    Partial<Pick<GpuProperties, "architecture">>;
   readonly kind: DriverKind;
   readonly deterministic: boolean;
 }
@@ -52,18 +54,29 @@ export class LoweringContext {
   readonly compact: LoweringContext;
   readonly constants: Float32Array<ArrayBuffer>;
   readonly #stretches: readonly number[];
+  /** The cache group of each layer. */
+  readonly #groups: readonly number[];
   /** Groups that read each value, itself or through a view, by the value whose memory it is. */
   readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
+  readonly #routed: ReadonlySet<ValueId>;
 
   constructor(options: GpuLoweringOptions, constants: Constants, whole?: LoweringContext) {
     this.options = options;
     this.regions = whole?.regions ?? planRegions(options);
     const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
     const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
-    this.step = new StepLayout({ tokens, outputs, tileTokens: TILE_TOKENS });
+    const places = kvPlaces(kvGroups(options.fused.program.kv));
+    this.#groups = places.map(({ group }) => group);
+    this.step = new StepLayout({
+      tokens,
+      outputs,
+      tileTokens: TILE_TOKENS,
+      groups: Math.max(1, ...this.#groups.map((group) => group + 1)),
+    });
     this.constants = constants.floats;
     this.#stretches = constants.stretches;
     this.#readers = whole === undefined ? readersOf(options.fused) : whole.#readers;
+    this.#routed = whole === undefined ? routedIn(options.fused) : whole.#routed;
     this.compact = whole === undefined ? new LoweringContext(options, constants, this) : this;
   }
 
@@ -89,8 +102,14 @@ export class LoweringContext {
     };
   }
 
-  stepField(field: StepField): MemoryPlace {
+  /** A field that all cache groups share; the head, for its counts, is the first group's. */
+  stepField(field: Exclude<StepField, "cells" | "tableStarts">): MemoryPlace {
     return { space: "step", byteOffset: this.step.offsets[field] };
+  }
+
+  /** A field of the cache group that a layer belongs to. */
+  groupField(field: GroupField, layer: number): MemoryPlace {
+    return { space: "step", byteOffset: this.step.groupOffset(field, this.#groups[layer]) };
   }
 
   rowCount(rows: RowSymbol): MemoryPlace {
@@ -112,6 +131,11 @@ export class LoweringContext {
       readers.every((reader) => reader === groupIndex) &&
       readers.length > 0
     );
+  }
+
+  /** Whether a value is the logits of a router. */
+  isRouted(id: ValueId): boolean {
+    return this.#routed.has(id);
   }
 
   weight(id: WeightId | undefined): MemoryPlace | number {
@@ -151,4 +175,11 @@ function readersOf({ program, groups }: FusedProgram): ReadonlyMap<ValueId, read
 
 function rootsRead({ parts }: Group, values: readonly Value[]): ReadonlySet<ValueId> {
   return new Set(parts.flatMap((part) => inputsOf(part)).map((id) => values[id].base ?? id));
+}
+
+/** The values that routers read. */
+function routedIn({ program }: FusedProgram): ReadonlySet<ValueId> {
+  return new Set(
+    program.operations.flatMap((operation) => (operation.kind === "route-experts" ? [operation.input] : [])),
+  );
 }

@@ -6,17 +6,18 @@ import type { Group } from "../../../graph/fusion.js";
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
 import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
+import { wideSplitShape } from "../memory/wide-attention.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { cacheDefines, layerArguments, preparationArguments, preparationDefines } from "./rope.js";
+import { cacheDefines, layerArguments, preparationArguments, preparationDefines, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
 /**
- * Blocks for each multiprocessor, up to which a block takes one query head: it is done sooner, but rows are read again.
+ * Blocks for each multiprocessor, up to which a block takes fewer query heads: it is done sooner, but rows are read again.
  */
 const MAX_SINGLE_BLOCKS = 2;
 
@@ -41,7 +42,9 @@ export function joinedBefore(
   if (group?.form !== "head-store" || next?.form !== "single" || next.operation.kind !== "attention") return undefined;
   const { query, store } = group;
   const { operation } = next;
-  if (store.layer !== operation.layer) return undefined;
+  const { device, limits } = context.options;
+  const isWide = wideSplitShape(limits.kvCacheType, operation, device) !== undefined;
+  if (store.layer !== operation.layer || isWide) return undefined;
   if (query === undefined) return group;
   return operation.query === query.out && context.isOnlyReadBy(query.out, nextIndex) ? group : undefined;
 }
@@ -49,40 +52,71 @@ export function joinedBefore(
 /** What kernels that leave or find results in parts are given, for tokens from `first` on. */
 export function partArguments(
   context: LoweringContext,
-  { heads, sinks }: AttentionOperation,
+  operation: AttentionOperation,
   first: number,
 ): LaunchSpec["arguments"] {
-  const { values, weights, splits } = context.regions.attention;
   return {
-    step: context.stepField("head"),
+    ...partPlaces(context, operation),
     positions: shifted(context.stepField("positions"), first * INT_BYTES),
-    partial_values: values,
-    partial_weights: weights,
-    heads,
-    splits,
-    sinks: context.weight(sinks),
+    sinks: context.weight(operation.sinks),
   };
 }
 
+function partPlaces(context: LoweringContext, { heads, layer }: AttentionOperation): LaunchSpec["arguments"] {
+  const { values, weights, splits } = context.regions.attention;
+  return { step: context.groupField("head", layer), partial_values: values, partial_weights: weights, heads, splits };
+}
+
+/** What kernels are given that prepare queries, key and value, store the latter two, and leave results in parts. */
+export function decodeArguments(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  group: HeadStoreGroup,
+): LaunchSpec["arguments"] {
+  const [queries, keys, values] = inputsOf(operation, group).map((id) => context.matrix(id));
+  return {
+    ...preparationArguments(context, group),
+    ...layerArguments(context, operation.layer),
+    ...partPlaces(context, operation),
+    ...tableArguments(context, operation.layer),
+    query: queries.place,
+    key: keys.place,
+    value: values.place,
+    query_stride: queries.stride,
+    key_stride: keys.stride,
+    value_stride: values.stride,
+    kv_heads: operation.kvHeads,
+    scale: operation.scale,
+  };
+}
+
+function inputsOf({ query }: AttentionOperation, group: HeadStoreGroup): readonly ValueId[] {
+  return [group.query?.input ?? query, group.key.input, group.value.input];
+}
+
+/** `isDeep` says which steps take attention over long sequences instead. */
 export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
   handed: MatmulInput | undefined,
   group: HeadStoreGroup,
+  isDeep: (size: LaunchSize) => boolean,
 ): DecodeAttention {
-  const { query, key, value } = group;
-  const { heads, kvHeads, layer, scale } = operation;
+  const { heads, kvHeads } = operation;
   const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
-  const inputs = [query?.input ?? operation.query, key.input, value.input];
-  const [queries, keys, values] = inputs.map((id) => context.matrix(id));
-  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputs);
+  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputsOf(operation, group));
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
-  const leavesParts = (size: LaunchSize): boolean => isDecoding(context, size) && (splitsOf(size) > 1 || isInTheWay);
+  const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && !isDeep(size);
+  const leavesParts = (size: LaunchSize): boolean => isTaken(size) && (splitsOf(size) > 1 || isInTheWay);
 
-  const groupHeads = decodeBlockHeads(limits.kvCacheType, operation);
-  const isSingle = (size: LaunchSize): boolean =>
-    size.tokens * heads * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
+  /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
+  const choiceFor = (size: LaunchSize): number => {
+    const fits = (blockHeads: number): boolean =>
+      size.tokens * splitRows(operation, blockHeads) * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
+    return Math.max(0, choices.findLastIndex(fits));
+  };
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -93,33 +127,20 @@ export function decodeAttention(
   const launch: LaunchSpec = {
     label: "rope, store and attention",
     file: "attention/decode",
-    variants: [groupHeads, 1].flatMap((blockHeads) =>
+    variants: choices.flatMap((blockHeads) =>
       ["attention_decode", "attention_decode_whole"].map((kernel) => ({
         kernel,
         defines: { ...defines, BLOCK_HEADS: blockHeads },
       })),
     ),
-    choose: (size) => (isSingle(size) ? 2 : 0) + (leavesParts(size) ? 0 : 1),
+    choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
     arguments: {
-      ...preparationArguments(context, group),
-      ...layerArguments(context, layer),
-      ...partArguments(context, operation, 0),
+      ...decodeArguments(context, operation, group),
       ...written.values,
-      table_starts: context.stepField("tableStarts"),
-      tables: context.stepField("tables"),
-      query: queries.place,
-      key: keys.place,
-      value: values.place,
-      query_stride: queries.stride,
-      key_stride: keys.stride,
-      value_stride: values.stride,
-      kv_heads: kvHeads,
-      scale,
+      sinks: context.weight(operation.sinks),
     },
     grid: (size) =>
-      isDecoding(context, size)
-        ? [splitsOf(size), splitRows(operation, isSingle(size) ? 1 : groupHeads), size.tokens]
-        : [0, 0, 0],
+      isTaken(size) ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens] : [0, 0, 0],
   };
   return { launch, leavesParts };
 }

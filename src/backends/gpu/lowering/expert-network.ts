@@ -1,20 +1,21 @@
 // A network of experts as few launches, for small batches and for deterministic mode: the router with its norm; gate, up and
 // activation of the chosen experts; and the last matmul with the sum over slots and the residual. The experts are chosen
-// inside of the last two. A shared expert has two launches of its own before them.
+// inside of the last two. A shared expert is part of them, or has two launches of its own before them.
 
 import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { MatmulOperation } from "../../../graph/operation.js";
 import { routingDefines } from "./attributes.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
-import { expertSumShape } from "./expert-sum-shape.js";
+import { type ExpertSumShape, expertSumShape } from "./expert-sum-shape.js";
 import { canBeNormed, normedQuads } from "./fused-norm-shape.js";
 import { groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
 import { isAligned, type NormedRows, normedRows, prepareInput } from "./inputs.js";
 import type { LaunchSpec } from "./launch.js";
 import type { MatmulLowering } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
-import { groupedInput, type QuantizedPlace } from "./regions.js";
+import { groupedInput, networkInput, type QuantizedPlace } from "./regions.js";
 import { normRows } from "./rows.js";
+import { sharedSlots } from "./shared-slots.js";
 import type { StepItem } from "./step-item.js";
 
 const ROUTER_THREADS = 128;
@@ -52,7 +53,7 @@ export function lowerNetwork(
   if (norm !== undefined && normIsRead) items.push(normRows(context, norm));
   items.push(...lowerLogits(context, matmuls, network));
   let residual = network.residual === undefined ? undefined : context.matrix(network.residual);
-  if (shared !== undefined && norm !== undefined) {
+  if (shared !== undefined && norm !== undefined && sharedSlots(context.options, network) === 0) {
     items.push(...matmuls.gatedDown(norm, shared, { out, ...(residual === undefined ? {} : { residual }) }));
     residual = out;
   }
@@ -118,9 +119,10 @@ function lowerExperts(
   residual: ValuePlace | undefined,
   out: ValuePlace,
 ): readonly LaunchSpec[] {
-  const { route, gate, up, activation, down, norm } = network;
+  const { route, gate, up, activation, norm, shared } = network;
   const logits = context.matrix(route.input);
-  const quantized = groupedInput(context.options, down, context.regions.handedInput).place;
+  const quantized = networkInput(context.options, network, context.regions.handedInput);
+  const slots = sharedSlots(context.options, network);
   const { launches, input } = expertInput(context, network);
   const gated = groupedGemvLaunch(context, {
     label: norm === undefined ? "experts' gate and up" : "normed experts' gate and up",
@@ -131,6 +133,7 @@ function lowerExperts(
     // Every result goes to the quantized rows.
     out: { place: quantized.values, stride: 0, width: gate.outputs, rows: out.rows },
     quantized,
+    ...(slots === 0 || shared === undefined ? {} : { shared: { slots, gate: shared.gate, up: shared.up } }),
   });
   return [...launches, gated, sumLaunch(context, network, { logits, quantized, residual, out })];
 }
@@ -158,10 +161,18 @@ interface SumPlaces {
   readonly out: ValuePlace;
 }
 
-function sumShape({ options }: LoweringContext, { down, route }: ExpertNetwork): ReturnType<typeof expertSumShape> {
+function sumShape({ options }: LoweringContext, network: ExpertNetwork): ExpertSumShape | undefined {
+  const { down, route } = network;
   const { waveSize, multiprocessors } = options.device;
   const [width] = options.weights[down.weight].shape;
-  return expertSumShape({ rows: down.outputs, slots: route.used, width, waveSize, multiprocessors });
+  return expertSumShape({
+    rows: down.outputs,
+    slots: route.used,
+    sharedSlots: sharedSlots(options, network),
+    width,
+    waveSize,
+    multiprocessors,
+  });
 }
 
 function sumLaunch(
@@ -170,6 +181,8 @@ function sumLaunch(
   { logits, quantized, residual, out }: SumPlaces,
 ): LaunchSpec {
   const { route, down } = network;
+  const slots = sharedSlots(context.options, network);
+  const shared = slots === 0 ? undefined : network.shared?.down.weight;
   const shape = sumShape(context, network);
   if (shape === undefined) throw new TypeError("the inputs of the experts do not fit shared memory");
   return {
@@ -182,6 +195,7 @@ function sumLaunch(
           TYPE0: context.typeOf(down.weight),
           BIAS_TYPE: down.bias === undefined ? 0 : context.typeOf(down.bias),
           WEIGHED: down.weighted ? 1 : 0,
+          ...(shared === undefined ? {} : { SHARED_SLOTS: slots, SHARED_TYPE: context.typeOf(shared) }),
           ...routingDefines(route, logits.width),
           ...shape.defines,
         },
@@ -197,6 +211,7 @@ function sumLaunch(
       logits_stride: logits.stride,
       selection_bias: context.weight(route.bias),
       weights: context.weight(down.weight),
+      shared: context.weight(shared),
       bias: context.weight(down.bias),
       factor: context.weight(down.scale),
       residual: residual?.place ?? 0,

@@ -1,5 +1,6 @@
 // How matmul/expert-sum.hip is cut: rows a wave, weight blocks on their way to a lane. Nothing depends on the batch size.
 
+import { roundUp } from "../memory/device-memory.js";
 import { stagedBytes } from "./gemv-shape.js";
 
 const THREADS = 256;
@@ -8,12 +9,16 @@ const STAGED_LIMIT_BYTES = 44 << 10;
 /** Waves on a multiprocessor that keep enough bytes on their way. */
 const WAVES_WANTED = 12;
 const BLOCK_WEIGHTS = 32;
+/** Of the shared expert's inputs in shared memory. */
+const ALIGNMENT_BYTES = 16;
 /** Weight blocks on their way to a lane, of all its rows: more would take registers that other waves could have. */
 const MAX_DEPTH = 6;
 
 export interface ExpertSumRequest {
   readonly rows: number;
   readonly slots: number;
+  /** Of a shared expert; 0 if there is none. */
+  readonly sharedSlots: number;
   /** Columns of a slot. */
   readonly width: number;
   readonly waveSize: 32 | 64;
@@ -26,11 +31,19 @@ export interface ExpertSumShape {
   readonly sharedBytes: number;
 }
 
+/** Shared memory of a block, for the inputs of slots and shared slots; undefined if they do not fit. */
+export function expertSumBytes(slots: number, sharedSlots: number, width: number): number | undefined {
+  if (width % BLOCK_WEIGHTS !== 0) return undefined;
+  const shared = sharedSlots === 0 ? 0 : stagedBytes(1, sharedSlots * width);
+  const sizeBytes = roundUp(stagedBytes(1, slots * width), ALIGNMENT_BYTES) + shared;
+  return sizeBytes <= STAGED_LIMIT_BYTES ? sizeBytes : undefined;
+}
+
 /** Undefined if the inputs of all slots do not fit the shared memory of a block. */
 export function expertSumShape(request: ExpertSumRequest): ExpertSumShape | undefined {
-  const { rows, slots, width, waveSize, multiprocessors } = request;
-  const sharedBytes = stagedBytes(1, slots * width);
-  if (width % BLOCK_WEIGHTS !== 0 || sharedBytes > STAGED_LIMIT_BYTES) return undefined;
+  const { rows, slots, sharedSlots, width, waveSize, multiprocessors } = request;
+  const sharedBytes = expertSumBytes(slots, sharedSlots, width);
+  if (sharedBytes === undefined) return undefined;
   const rowsTogether = rows >= 2 * WAVES_WANTED * multiprocessors * (32 / waveSize) ? 2 : 1;
   const sweeps = Math.ceil((slots * width) / BLOCK_WEIGHTS / waveSize);
   return {

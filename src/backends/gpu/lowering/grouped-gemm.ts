@@ -7,13 +7,11 @@ import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePla
 import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
 import { matrixCount, maxTiles, type RoutedMatmul } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
-import { type MatmulInput, prepareInput } from "./inputs.js";
+import { type GroupedHalves, prepareGroupedInput } from "./grouped-input.js";
 import type { LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
-import { matmulMethod } from "./matmul-selection.js";
+import { isPlain, matmulMethod } from "./matmul-selection.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { shifted } from "./scratch.js";
-
-type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
 /** Rows of one block of the kernel; of gate and up half as many of each. */
 const BLOCK_ROWS = 128;
@@ -25,9 +23,19 @@ const BLOCK_HALF_BYTES = 64;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 /** Slabs of weights in registers: two while there is room for them beside the sums. */
-const AHEAD: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
+const PREFETCH: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
 /** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
 const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
+/** Plain weights take more registers than the others, and so do wide products. */
+const MIN_RESIDENT_BLOCKS = 2;
+/** Architectures with the products of matmul/grouped-wide.hip. */
+const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["sm_90"]);
+const MIN_WIDE_TOKENS = 64;
+const WIDE_STAGES = 3;
+/** Chunks of a slab's row, and what the kernel's tables take of a block's shared memory at most. */
+const SLAB_CHUNKS = 16;
+const CHUNK_BYTES = 16;
+const TABLE_BYTES = 2048;
 
 /** Gate and up, or one matmul. */
 export interface GroupedGemm {
@@ -55,7 +63,11 @@ export function usesGroupedGemm(
 }
 
 /** Gate and up that one launch can compute: of one type and shape, from one input. */
-export function canBeGated(context: LoweringContext, gate: GroupedMatmulOperation, up: GroupedMatmulOperation): boolean {
+export function canBeGated(
+  context: LoweringContext,
+  gate: GroupedMatmulOperation,
+  up: GroupedMatmulOperation,
+): boolean {
   const biases = [gate, up].flatMap(({ bias }) => (bias === undefined ? [] : [context.typeOf(bias)]));
   const alike = (["input", "routing", "slots", "matrixRows", "inputStride", "outputs", "weighted"] as const).every(
     (field) => gate[field] === up[field],
@@ -71,14 +83,40 @@ export function groupedGemm(
   size: LoweringSize,
 ): readonly LaunchSpec[] {
   const [operation] = wanted.matmuls;
-  const { launches, input } = prepareInput(context, context.matrix(operation.input), undefined, "half");
-  if (input.form !== "half") throw new TypeError("a grouped GEMM takes f16 rows");
   const order = isRouted(operation) && isFirstInOrder(context, operation, groupIndex, size);
+  const isWide = (step: LaunchSize): boolean => isWideTile(context, operation, tileOf(context, operation, step));
+  const parts = TILE_TOKEN_COUNTS.some((tile) => isWideTile(context, operation, tile)) ? [false, true] : [false];
   return [
     ...(order ? [expertOrderLaunch(context, operation)] : []),
-    ...launches,
-    groupedGemmLaunch(context, input, wanted),
+    ...parts.flatMap((wide) => {
+      const isNeeded = (step: LaunchSize): boolean => isWide(step) === wide;
+      const { launches, input } = prepareGroupedInput(context, operation, wide, isNeeded);
+      return [...launches, groupedGemmLaunch(context, input, wanted, isNeeded)];
+    }),
   ];
+}
+
+/** Whether tiles of so many slots are computed by wide products. */
+function isWideTile({ options }: LoweringContext, { weight }: GroupedMatmulOperation, tile: TileTokens): boolean {
+  const { architecture, sharedBytes } = options.device;
+  return (
+    architecture !== undefined &&
+    WIDE_ARCHITECTURES.has(architecture) &&
+    tile >= MIN_WIDE_TOKENS &&
+    !isPlain(options.weights[weight]) &&
+    wideBytes(tile) + TABLE_BYTES <= sharedBytes
+  );
+}
+
+/** Shared memory of wide products: a chunk of padding keeps neighbouring chunks in different banks. */
+function wideBytes(tile: TileTokens): number {
+  return WIDE_STAGES * SLAB_CHUNKS * (tile + 1) * CHUNK_BYTES;
+}
+
+/** Tokens of the tiles of a step. */
+function tileOf(context: LoweringContext, operation: GroupedMatmulOperation, size: LaunchSize): TileTokens {
+  const tokens = rowsOf(size, context.values[operation.input].rows);
+  return TILE_TOKEN_COUNTS[isRouted(operation) ? tileIndex(context, operation, size) : headTile(tokens)];
 }
 
 /** Whether no group before this one has sorted the slots of the same routing. */
@@ -107,10 +145,11 @@ function headTile(tokens: number): number {
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
 }
 
-export function groupedGemmLaunch(
+function groupedGemmLaunch(
   context: LoweringContext,
-  input: HalfInput,
+  input: GroupedHalves,
   { matmuls, gated, out }: GroupedGemm,
+  isNeeded: (size: LaunchSize) => boolean,
 ): LaunchSpec {
   const [first, second = first] = matmuls;
   const weight = context.options.weights[first.weight];
@@ -119,23 +158,23 @@ export function groupedGemmLaunch(
   const routed = isRouted(first) ? first : undefined;
   const routing = routed === undefined ? undefined : context.matrix(routed.routing);
   const tokensOf = (size: LaunchSize): number => rowsOf(size, out.rows);
-  const choose = (size: LaunchSize): number =>
-    routed === undefined ? headTile(tokensOf(size)) : tileIndex(context, routed, size);
-  const tokenBlocks = (size: LaunchSize): number => Math.ceil(tokensOf(size) / TILE_TOKEN_COUNTS[choose(size)]);
+  const tile = (size: LaunchSize): TileTokens => tileOf(context, first, size);
+  const tiles = TILE_TOKEN_COUNTS.filter((count) => isWideTile(context, first, count) === (input.form === "wide"));
+  const tokenBlocks = (size: LaunchSize): number => Math.ceil(tokensOf(size) / tile(size));
   return {
     label: gated === undefined ? "grouped gemm" : "gate and up, grouped gemm",
-    file: "matmul/grouped-gemm",
-    variants: TILE_TOKEN_COUNTS.map((tile) => variantOf(context, matmuls, gated, tile)),
-    choose,
+    file: input.form === "wide" ? "matmul/grouped-wide" : "matmul/grouped-gemm",
+    variants: tiles.map((count) => variantOf(context, matmuls, gated, input.form, count)),
+    choose: (size) => Math.max(0, tiles.indexOf(tile(size))),
     arguments: {
       halves: input.halves,
+      low_halves: input.lowHalves,
       row_scales: input.rowScales,
       row_count: context.rowCount(out.rows),
       slots: routed === undefined ? 0 : expertOrder.slots,
       tiles: routed === undefined ? 0 : expertOrder.tiles,
       tile_count: routed === undefined ? 0 : expertOrder.tileCount,
-      slot_weights:
-        routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
+      slot_weights: routing === undefined || !first.weighted ? 0 : shifted(routing.place, first.slots * FLOAT_BYTES),
       weights_stride: routing?.stride ?? 0,
       weights0: context.weight(first.weight),
       weights1: context.weight(second.weight),
@@ -155,11 +194,11 @@ export function groupedGemmLaunch(
     },
     sized: (size) => ({ token_blocks: tokenBlocks(size) }),
     grid: (size) => {
-      const tiles =
+      const most =
         routed === undefined
           ? first.slots * tokenBlocks(size)
-          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), TILE_TOKEN_COUNTS[choose(size)]);
-      return [rowBlocks, tiles, 1];
+          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), tile(size));
+      return isNeeded(size) ? [rowBlocks, most, 1] : [0, 0, 0];
     },
   };
 }
@@ -168,24 +207,31 @@ function variantOf(
   context: LoweringContext,
   [first, second = first]: GroupedGemm["matmuls"],
   gated: Activation | undefined,
+  form: GroupedHalves["form"],
   tile: TileTokens,
 ): LaunchVariant {
   const { kind } = context.options;
   const bias = first.bias ?? second.bias;
+  const wide = form === "wide";
+  const plain = form === "split";
   return {
-    kernel: "grouped_gemm",
+    kernel: wide ? "grouped_wide" : "grouped_gemm",
     defines: {
       TYPE0: context.typeOf(first.weight),
       TOKENS: tile,
       USED: first.slots,
       ROUTED: first.routing === undefined ? 0 : 1,
       GATED: gated === undefined ? 0 : 1,
-      BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
-      STAGES: STAGES[kind],
-      AHEAD: AHEAD[tile],
-      ...(kind === "cuda" ? { RESIDENT_BLOCKS: RESIDENT_BLOCKS[tile] } : {}),
+      ...(bias === undefined ? {} : { BIASED: 1, BIAS_TYPE: context.typeOf(bias) }),
+      ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
+      ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
+      ...(plain ? { SPLIT: 1 } : {}),
+      ...(wide
+        ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 }
+        : { STAGES: STAGES[kind], PREFETCH: plain ? 1 : PREFETCH[tile] }),
+      ...(kind === "cuda" ? { RESIDENT_BLOCKS: plain || wide ? MIN_RESIDENT_BLOCKS : RESIDENT_BLOCKS[tile] } : {}),
       ...(gated === undefined ? {} : activationDefines(gated)),
     },
-    sharedBytes: STAGES[kind] * tile * MAX_SHARES * BLOCK_HALF_BYTES,
+    sharedBytes: wide ? wideBytes(tile) : STAGES[kind] * tile * MAX_SHARES * BLOCK_HALF_BYTES,
   };
 }

@@ -13,12 +13,26 @@ const BLOCK_WEIGHTS = 32;
 /** Waves on a multiprocessor that keep enough bytes on their way. */
 const WAVES_WANTED = 12;
 
+/** Weight blocks of a row that are on their way to a lane. */
+const USUAL_DEPTH = 2;
+const MAX_DEPTH = 3;
+/** Types whose weight blocks take fewer or more registers than most: Q5_K; Q4_K, Q5_0, Q4_0 and MXFP4. */
+const GATED_DEPTHS: ReadonlyMap<number, number> = new Map([
+  [13, 1],
+  [12, MAX_DEPTH],
+  [6, MAX_DEPTH],
+  [2, MAX_DEPTH],
+  [39, MAX_DEPTH],
+]);
+
 export interface GroupedGemvRequest {
   /** Results of each slot. */
   readonly outputs: number;
   readonly slots: number;
   readonly width: number;
   readonly form: "plain" | "gated" | "gated to quantized rows";
+  /** Types of the matrices, by their numbers in the file. */
+  readonly types: readonly number[];
   /** matmul/grouped-gemv-float.hip instead of matmul/grouped-gemv.hip. */
   readonly floats: boolean;
   readonly waveSize: 32 | 64;
@@ -34,7 +48,7 @@ export interface GroupedGemvShape {
 }
 
 export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape {
-  const { outputs, slots, width, form, floats, waveSize, multiprocessors } = request;
+  const { outputs, slots, width, form, types, floats, waveSize, multiprocessors } = request;
   const waves = THREADS / waveSize;
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
@@ -50,13 +64,21 @@ export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape 
       THREADS,
       ROWS: rowsTogether,
       SPLIT: split,
-      DEPTH: 2,
-      ...(floats
-        ? {}
-        : { STAGED: staged ? 1 : 0, WIDTH: width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0 }),
+      DEPTH: form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split)),
+      // A model has few widths of experts, so that each may have a kernel of its own.
+      ...(floats ? {} : { STAGED: staged ? 1 : 0, WIDTH: width }),
     },
     passes,
     blocks: Math.ceil(outputs / (passes * passRows)),
     sharedBytes: staged ? shared : 0,
   };
+}
+
+/**
+ * A whole row if it fits: gate and up of two rows take four times the registers of a weight block. As ptxas says for sm_90,
+ * where two blocks of 256 threads leave a thread 128 registers.
+ */
+function gatedDepth(types: readonly number[], sweeps: number): number {
+  const most = types.reduce((least, type) => Math.min(least, GATED_DEPTHS.get(type) ?? USUAL_DEPTH), MAX_DEPTH);
+  return Math.max(1, Math.min(most, Math.ceil(sweeps)));
 }

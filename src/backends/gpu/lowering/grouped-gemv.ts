@@ -1,7 +1,13 @@
 // Launches of matmul/grouped-gemv.hip and matmul/grouped-gemv-float.hip: one grouped matmul, or the gate and up of experts
 // with their activation as one.
 
-import type { Activation, GroupedMatmulOperation, RouteExpertsOperation } from "../../../graph/operation.js";
+import type {
+  Activation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  RouteExpertsOperation,
+} from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines, routingDefines } from "./attributes.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { normedQuads } from "./fused-norm-shape.js";
@@ -21,6 +27,15 @@ export interface SlotRows {
   readonly perSlot: boolean;
   /** The rows that the kernel norms and quantizes itself instead. */
   readonly normed?: NormedRows;
+  /** Rows that the kernel quantizes itself as they are; slots begin `slotStride` columns apart. */
+  readonly floats?: ValuePlace & { readonly slotStride: number };
+}
+
+/** The gate and up of a shared expert, so many slots wide. */
+export interface SharedSlots {
+  readonly slots: number;
+  readonly gate: MatmulOperation;
+  readonly up: MatmulOperation;
 }
 
 export interface GroupedGemv {
@@ -34,6 +49,8 @@ export interface GroupedGemv {
   /** Rows of the result, which go there unless `quantized` is given. */
   readonly out: ValuePlace;
   readonly quantized?: QuantizedPlace;
+  /** Its results follow those of the slots. */
+  readonly shared?: SharedSlots | undefined;
 }
 
 /** The parts of a launch that depend on how matrices are chosen. */
@@ -54,21 +71,29 @@ function routed(
 function shapeRequest(
   { options }: LoweringContext,
   { weight, outputs, slots }: GroupedMatmulOperation,
-  form: GroupedGemvRequest["form"],
-  floats: boolean,
+  wanted: Pick<GroupedGemvRequest, "form" | "types" | "floats">,
 ): GroupedGemvRequest {
   const { waveSize, multiprocessors } = options.device;
-  return { outputs, slots, width: options.weights[weight].shape[0], form, floats, waveSize, multiprocessors };
+  return { outputs, slots, width: options.weights[weight].shape[0], ...wanted, waveSize, multiprocessors };
+}
+
+/** What a kernel that makes its quantized rows itself is compiled with: kernels/matmul/normed-row.h. */
+function rowDefines({ normed, floats }: SlotRows, width: number, threads: number): Defines {
+  if (normed === undefined && floats === undefined) return {};
+  const quads = { NORMED: normedQuads(width, threads) };
+  return normed === undefined ? { ...quads, NORM: 0 } : { ...quads, WEIGHT_TYPE: normed.weightType };
 }
 
 export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv): LaunchSpec {
-  const { matmuls, gated, input, routing, out, quantized } = wanted;
+  const { matmuls, gated, input, routing, out, quantized, shared } = wanted;
   const [first, second = first] = matmuls;
   const form = quantized !== undefined ? "gated to quantized rows" : gated === undefined ? "plain" : "gated";
-  const request = shapeRequest(context, first, form, false);
+  const sharedWeights = shared === undefined ? [] : [shared.gate, shared.up];
+  const types = [first, second, ...sharedWeights].map(({ weight }) => context.typeOf(weight));
+  const request = shapeRequest(context, first, { form, types, floats: false });
   const shape = groupedGemvShape(request);
   const choice = routed(context, routing);
-  const { normed } = input;
+  const { normed, floats } = input;
   const biased = matmuls.find(({ bias }) => bias !== undefined);
   return {
     label: wanted.label,
@@ -82,11 +107,16 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
           ...(gated === undefined
             ? {}
             : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
+          ...(shared === undefined
+            ? {}
+            : {
+                SHARED_SLOTS: shared.slots,
+                SHARED_TYPE0: context.typeOf(shared.gate.weight),
+                SHARED_TYPE1: context.typeOf(shared.up.weight),
+              }),
           ...choice.defines,
           ...shape.defines,
-          ...(normed === undefined
-            ? {}
-            : { NORMED: normedQuads(request.width, shape.defines["THREADS"]), WEIGHT_TYPE: normed.weightType }),
+          ...rowDefines(input, request.width, shape.defines["THREADS"]),
         },
         sharedBytes: shape.sharedBytes,
       },
@@ -96,8 +126,9 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       values: input.place.values,
       scales: input.place.scales,
       sums: input.place.sums,
-      normed_rows: normed?.place ?? 0,
-      normed_stride: normed?.stride ?? 0,
+      normed_rows: (normed ?? floats)?.place ?? 0,
+      normed_stride: (normed ?? floats)?.stride ?? 0,
+      normed_slot_stride: floats?.slotStride ?? 0,
       norm_weight: normed?.weight ?? 0,
       norm_epsilon: normed?.epsilon ?? 0,
       row_count: context.rowCount(out.rows),
@@ -110,6 +141,8 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
           [`first${index}`, firstOutput],
         ]),
       ),
+      shared0: context.weight(shared?.gate.weight),
+      shared1: context.weight(shared?.up.weight),
       out: out.place,
       stride: out.stride,
       quantized_values: quantized?.values ?? 0,
@@ -122,7 +155,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       rows: first.outputs,
       passes: shape.passes,
     },
-    grid: (size) => [shape.blocks, first.slots, rowsOf(size, out.rows)],
+    grid: (size) => [shape.blocks, first.slots + (shared?.slots ?? 0), rowsOf(size, out.rows)],
   };
 }
 
@@ -135,7 +168,7 @@ export function groupedGemvFloatLaunch(
 ): LaunchSpec {
   const { weight, bias, scale, slots } = operation;
   const out = context.matrix(operation.out);
-  const request = shapeRequest(context, operation, "plain", true);
+  const request = shapeRequest(context, operation, { form: "plain", types: [context.typeOf(weight)], floats: true });
   const shape = groupedGemvShape(request);
   return {
     label: "grouped gemv",

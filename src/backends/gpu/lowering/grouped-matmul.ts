@@ -3,12 +3,20 @@
 import type { GroupedMatmulOperation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
-import { type LoweringContext, rowsOf } from "./context.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf } from "./context.js";
+import { canBeNormed } from "./fused-norm-shape.js";
+import { gatedExpertsAt } from "./gated-experts.js";
 import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
-import { groupedGemvFloatLaunch, groupedGemvLaunch } from "./grouped-gemv.js";
+import { groupedGemvFloatLaunch, groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
+import { isAligned } from "./inputs.js";
 import type { LaunchSpec } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
-import { type OperationSite, type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
+import {
+  type OperationSite,
+  type SomeOperationLowerings,
+  supportsFloats,
+  supportsPlain,
+} from "./operation-lowering.js";
 import { groupedInput, type QuantizedPlace } from "./regions.js";
 import { heldQuads } from "./rows.js";
 
@@ -49,21 +57,41 @@ function lowerGrouped(
   operation: GroupedMatmulOperation,
   { groupIndex, matmuls: { size } }: OperationSite,
 ): readonly LaunchSpec[] {
+  const gated = gatedExpertsAt(context, groupIndex, size);
+  if (gated !== undefined) {
+    const { gate, up, activation } = gated;
+    const wanted = { matmuls: [gate, up], gated: activation.activation, out: context.matrix(activation.out) } as const;
+    return groupedGemm(context, wanted, groupIndex, size);
+  }
   if (usesGroupedGemm(context, operation, size))
     return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
   const { routing: routingId, weight, inputStride } = operation;
   const rows = routingId === undefined ? undefined : context.matrix(routingId);
   if (isPlain(context.options.weights[weight]))
     return [groupedGemvFloatLaunch(context, operation, context.matrix(operation.input), rows)];
+  const floats = quantizedInside(context, operation, size);
   const { launch, place } = quantizeSlots(context, operation);
   const matmul = groupedGemvLaunch(context, {
     label: "grouped gemv",
     matmuls: [operation],
-    input: { place, perSlot: inputStride !== 0 },
+    input: { place, perSlot: inputStride !== 0, ...(floats === undefined ? {} : { floats }) },
     routing: rows === undefined ? undefined : { from: "routing", rows },
     out: context.matrix(operation.out),
   });
-  return [launch, matmul];
+  return floats === undefined ? [launch, matmul] : [matmul];
+}
+
+/** The rows of small batches are quantized by every block that reads them, which spares a launch. */
+function quantizedInside(
+  context: LoweringContext,
+  { input, weight, inputStride }: GroupedMatmulOperation,
+  size: LoweringSize,
+): SlotRows["floats"] {
+  const rows = context.matrix(input);
+  const isSmall = context.options.deterministic || classOf(size, rows.rows) === "small";
+  const [width] = context.options.weights[weight].shape;
+  if (!isSmall || !isAligned(rows) || inputStride % 4 !== 0 || !canBeNormed(width)) return undefined;
+  return { ...rows, slotStride: inputStride };
 }
 
 export const GROUPED_MATMUL_LOWERINGS = {

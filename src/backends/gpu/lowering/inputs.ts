@@ -33,6 +33,7 @@ const FORMS: Readonly<Record<MatmulMethod, InputForm>> = {
   gemv: "quantized",
   "gemv-float": "floats",
   gemm: "half",
+  "gemm-float": "floats",
   blas: "half",
 };
 

@@ -4,10 +4,13 @@
 import { fuse, type FusedProgram, type Group } from "../../../graph/fusion.js";
 import type { Program } from "../../../graph/program.js";
 import { packStretches } from "../memory/kv-layout.js";
+import { lowerConcat } from "./concat.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
+import { isGatedBefore } from "./gated-experts.js";
 import type { MatmulInput } from "./inputs.js";
+import { lowerLatentStore } from "./latent.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
@@ -107,9 +110,14 @@ function lowerGroup(
       const isJoined = joinedBefore(context, group, groups.at(index + 1), index + 1) !== undefined;
       return [lowerHeadStore(context, group, (size) => !isJoined || !isDecoding(context, size))];
     }
+    case "latent-store":
+      return [lowerLatentStore(context, group)];
+    case "rope-concat":
+      return [lowerConcat(context, group.concat, group.rope)];
     case "rope-store":
       throw new TypeError("the program was not fused for a GPU");
     case "single":
+      if (isGatedBefore(context, index, matmuls.size)) return [];
       return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
     default:
       return group satisfies never;

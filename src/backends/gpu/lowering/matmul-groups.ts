@@ -14,6 +14,7 @@ import { matmulsOf } from "./regions.js";
 import { gluRows } from "./rows.js";
 import { gemvLaunch } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
+import { gemmFloatLaunch } from "./gemm-float.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
 
@@ -146,7 +147,7 @@ export class MatmulLowering {
     handed: MatmulInput | undefined,
   ): readonly StepItem[] {
     const items: StepItem[] = [];
-    for (const method of ["gemv", "gemv-float", "gemm", "blas"] as const) {
+    for (const method of ["gemv", "gemv-float", "gemm", "gemm-float", "blas"] as const) {
       const own = matmuls.filter(({ operation }) => this.#method(operation) === method);
       if (own.length === 0) continue;
       const { launches, input } = this.#input(norm, own[0].operation, method, handed);
@@ -165,6 +166,8 @@ export class MatmulLowering {
   #multiply(method: MatmulMethod, input: MatmulInput, matmuls: readonly Matmul[]): readonly StepItem[] {
     const context = this.#context;
     if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
+    if (method === "gemm-float" && input.form === "floats")
+      return matmuls.map((matmul) => gemmFloatLaunch(context, input, matmul));
     return launchable(matmuls).map((together): LaunchSpec => {
       return input.form === "half" ? gemmLaunch(context, input, together) : gemvLaunch(context, input, together);
     });
@@ -180,11 +183,12 @@ export class MatmulLowering {
     return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(method));
   }
 
-  #method({ weight, input }: MatmulOperation): MatmulMethod {
+  #method({ weight, input, out }: MatmulOperation): MatmulMethod {
     const { options, values } = this.#context;
     return matmulMethod(options.weights[weight], classOf(this.#size, values[input].rows), {
       deterministic: options.deterministic,
       blas: this.#size.blas,
+      router: this.#context.isRouted(out),
     });
   }
 }

@@ -31,6 +31,17 @@ describe("matmulMethod", () => {
     ]);
   });
 
+  it("keeps the logits of routers f32 in every batch", () => {
+    const router = { ...ANY, router: true };
+    expect([8, 32, 33, 400].map((rows) => matmulMethod(weight("F32"), batchClass(rows), router))).toEqual([
+      "gemv-float",
+      "gemv-float",
+      "gemm-float",
+      "gemm-float",
+    ]);
+    expect(matmulMethod(weight("Q8_0"), "large", router)).toBe("gemm");
+  });
+
   it("does without a BLAS library if there is none, or if dequantizing would take too much memory", () => {
     expect(matmulMethod(weight("Q4_K"), "huge", { ...ANY, blas: false })).toBe("gemm");
     expect(matmulMethod(weight("Q4_K", 4096, 128_256), "huge", ANY)).toBe("gemm");

@@ -3,6 +3,7 @@
 //               mode, which must give a row the same bits in every batch
 //   gemv-float  the same with f32 inputs, for plain floats
 //   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
+//   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
 // Plain floats stay with gemv-float up to medium batches: their inputs would lose bits as f16.
 
@@ -18,7 +19,7 @@ const MAX_UNPACKED_BYTES = 512 << 20;
 
 /** Batch sizes that a plan is lowered for: up to 8 rows, up to 32, fewer than the BLAS library is used for, more. */
 export type BatchClass = "small" | "medium" | "large" | "huge";
-export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "blas";
+export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "gemm-float" | "blas";
 
 /** Plain floats by the id of their type: F32, F16, BF16. */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([0, 1, 30]);
@@ -41,19 +42,22 @@ export interface MethodOptions {
   readonly deterministic: boolean;
   /** Whether there is a BLAS library to use. */
   readonly blas: boolean;
+  /** Whether the results are the logits of a router, which f16 would confuse. Absent: no. */
+  readonly router?: boolean;
 }
 
 /** How a matmul with this weight is computed for a batch of this class. */
 export function matmulMethod(
   weight: TensorDescriptor,
   batch: BatchClass,
-  { deterministic, blas }: MethodOptions,
+  { deterministic, blas, router = false }: MethodOptions,
 ): MatmulMethod {
   const plain = isPlain(weight);
   const gemv = plain ? "gemv-float" : "gemv";
   // Matrix units take the width in whole blocks; only plain floats can have another.
   if (deterministic || batch === "small" || weight.shape[0] % BLOCK_WEIGHTS !== 0) return gemv;
   if (plain && batch === "medium") return gemv;
+  if (plain && router) return "gemm-float";
   return batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES ? "blas" : "gemm";
 }
 

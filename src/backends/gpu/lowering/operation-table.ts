@@ -31,7 +31,7 @@ export function supportsOperation(operation: Operation, weights: readonly Tensor
   for (const weight of weights) {
     if (!hasDeviceLayout(weight.layout.name))
       return { reason: `${weight.name} is ${weight.layout.name}, which has no GPU kernels; convert the model` };
-    const problem = unsupportedUploadReason(weight);
+    const problem = weight.onHost === true ? undefined : unsupportedUploadReason(weight);
     if (problem !== undefined) return { reason: `${weight.name}: ${problem}` };
   }
   return entryOf(operation).supports?.(operation, weights) ?? true;

@@ -1,6 +1,7 @@
 // The parts of a program's scratch memory, sized for its largest step: values, matmul inputs in the form that matmuls
 // take them, partial results of attention and GEMM, and results.
 
+import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { Group } from "../../../graph/fusion.js";
 import type {
   AttentionOperation,
@@ -11,6 +12,7 @@ import type {
 import type { RowSymbol } from "../../../graph/program.js";
 import { roundUp } from "../memory/device-memory.js";
 import { partialFloats, splitsOf } from "../memory/kv-layout.js";
+import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import type { MemoryPlace } from "./launch.js";
@@ -18,6 +20,7 @@ import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selecti
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
+import { sharedSlots } from "./shared-slots.js";
 
 export const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
@@ -53,6 +56,8 @@ export interface Regions {
   readonly attention: AttentionRegion;
   readonly chunks: MemoryPlace;
   readonly results: MemoryPlace;
+  /** Rows of tables that stay in host memory. */
+  readonly hostRows: readonly HostRowsPlace[];
   readonly tilePartial: MemoryPlace;
   /** Zero before and after every launch. */
   readonly tileArrivals: MemoryPlace;
@@ -84,7 +89,8 @@ export function planRegions(options: GpuLoweringOptions): Regions {
   const slots = memory.slots.map(({ rows, width }) => scratch.reserve(capacityOf(options, rows) * width * FLOAT_BYTES));
   const inputBytes = groups.flatMap(matmulsOf).map((matmul) => preparedBytes(options, matmul));
   const slotBytes = groups.flatMap(({ parts }) => parts.flatMap((part) => slotInputBytes(options, part)));
-  const mostInput = Math.max(0, ...inputBytes, ...slotBytes);
+  const networkBytes = fused.experts.map((network) => networkInput(options, network, ORIGIN).sizeBytes);
+  const mostInput = Math.max(0, ...inputBytes, ...slotBytes, ...networkBytes);
   const pairBytes = groups.map((group) => gatedBytes(options, group)).reduce((most, bytes) => Math.max(most, bytes), 0);
   const attention = attentionRegion(options, scratch);
   const tiled = !deterministic && limits.maxTokens > MAX_SMALL_BATCH;
@@ -103,6 +109,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileArrivals: scratch.reserve(tileArrivalBytes),
     tileArrivalBytes,
     tileBlocks,
+    hostRows: planHostRows(options, scratch),
     expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
@@ -122,6 +129,8 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "norm-add":
     case "rope-store":
     case "head-store":
+    case "latent-store":
+    case "rope-concat":
       return [];
     default:
       return group satisfies never;
@@ -150,13 +159,15 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
   return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
 }
 
-/** Bytes of the inputs of a grouped matmul, quantized and as f16. */
+/** Bytes of the inputs of a grouped matmul in each of their forms. */
 function slotInputBytes(options: GpuLoweringOptions, operation: Operation): readonly number[] {
   if (operation.kind !== "grouped-matmul") return [];
+  const form = isPlain(options.weights[operation.weight]) ? "split" : "wide";
+  const slotBytes = slotHalves(options, operation, ORIGIN, form).sizeBytes;
+  if (form === "split") return [slotBytes];
   const { width, rows } = options.fused.program.values[operation.input];
   const halfBytes = halfPlace(ORIGIN, capacityOf(options, rows), width).sizeBytes;
-  if (isPlain(options.weights[operation.weight])) return [halfBytes];
-  return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes];
+  return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes, slotBytes];
 }
 
 /** The grouped matmuls of a program that a router chooses matrices for. */
@@ -258,4 +269,52 @@ export function groupedInput(
   const [width] = options.weights[weight].shape;
   const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
   return { slots, width, place: quantizedPlace(region, rows, width) };
+}
+
+/** Where the inputs of the last matmul of a network of experts lie in a region: those of its slots and shared slots. */
+export function networkInput(options: GpuLoweringOptions, network: ExpertNetwork, region: MemoryPlace): QuantizedPlace {
+  const { weight, input, slots } = network.down;
+  const rows = capacityOf(options, options.fused.program.values[input].rows);
+  return quantizedPlace(region, rows * (slots + sharedSlots(options, network)), options.weights[weight].shape[0]);
+}
+
+/** The columns of each slot as f16 rows of their own (kernels/rows/slot-rows.hip). */
+export interface SlotHalves {
+  readonly halves: MemoryPlace;
+  /** Of split rows: what `halves` lack. */
+  readonly lowHalves: MemoryPlace;
+  readonly rowScales: MemoryPlace;
+  /** Rows of each token: one for each slot, or one for all. */
+  readonly slots: number;
+  readonly width: number;
+  /** In halves, from one row to the next. */
+  readonly stride: number;
+  readonly sizeBytes: number;
+}
+
+/** Columns that wide products take at a time. */
+const SLAB_COLUMNS = 128;
+
+/** Where the inputs of a grouped matmul lie in a region as split rows, or in the order of wide products. */
+export function slotHalves(
+  options: GpuLoweringOptions,
+  { input, weight, slots: all, inputStride }: GroupedMatmulOperation,
+  region: MemoryPlace,
+  form: "split" | "wide",
+): SlotHalves {
+  const slots = inputStride === 0 ? 1 : all;
+  const [width] = options.weights[weight].shape;
+  const stride = form === "wide" ? roundUp(width, SLAB_COLUMNS) : width;
+  const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
+  const partBytes = roundUp(rows * stride * HALF_BYTES, PART_ALIGNMENT);
+  const lowBytes = form === "split" ? partBytes : 0;
+  return {
+    halves: region,
+    lowHalves: shifted(region, lowBytes),
+    rowScales: shifted(region, partBytes + lowBytes),
+    slots,
+    width,
+    stride,
+    sizeBytes: partBytes + lowBytes + rows * FLOAT_BYTES,
+  };
 }

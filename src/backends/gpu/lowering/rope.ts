@@ -20,16 +20,21 @@ export function cacheDefines({ options: { limits } }: LoweringContext, widths: H
   return kvDefines(widths, { type: limits.kvCacheType, blockTokens: limits.blockTokens });
 }
 
-/** Where kernels find a layer of the cache. */
-export function layerArguments({ options: { fused, limits } }: LoweringContext, layer: number): LayerArguments {
+/** Where kernels find a layer of the cache; the head is that of its cache group. */
+export function layerArguments(context: LoweringContext, layer: number): LaunchSpec["arguments"] {
+  const { fused, limits } = context.options;
   const place = kvLayerPlace({ ...fused.program.kv, type: limits.kvCacheType, blockTokens: limits.blockTokens }, layer);
-  return { layer_bytes: BigInt(place.bytes), layer_padding: place.paddingBytes };
+  const step = context.groupField("head", layer);
+  return { step, layer_bytes: BigInt(place.bytes), layer_padding: place.paddingBytes };
 }
 
-type LayerArguments = Readonly<Record<"layer_bytes" | "layer_padding", number | bigint>>;
+/** Where kernels find the block tables of a layer. */
+export function tableArguments(context: LoweringContext, layer: number): LaunchSpec["arguments"] {
+  return { table_starts: context.groupField("tableStarts", layer), tables: context.stepField("tables") };
+}
 
 /** Rotations of a head; none without an operation. */
-function rotationDefines(rope: RopeOperation | undefined): Defines {
+export function rotationDefines(rope: RopeOperation | undefined): Defines {
   if (rope === undefined) return { ROTARY_WIDTH: 0, ADJACENT: 0 };
   const { rotaryWidth, style, firstColumn = 0 } = rope;
   return {
@@ -80,7 +85,7 @@ function headBlocks(context: LoweringContext, heads: number): Required<Pick<Laun
   };
 }
 
-function rotationArguments(context: LoweringContext, rope: RopeOperation | undefined): LaunchSpec["arguments"] {
+export function rotationArguments(context: LoweringContext, rope: RopeOperation | undefined): LaunchSpec["arguments"] {
   const shared = { step: context.stepField("head"), positions: context.stepField("positions") };
   if (rope === undefined) return { ...shared, factors: 0, stretches: 0, ratio: 1, magnitude: 1 };
   const { ratio, magnitude } = context.options.fused.program.ropes[rope.rope];
@@ -136,7 +141,7 @@ export function lowerHeadStore(
     arguments: {
       ...preparationArguments(context, group),
       ...layerArguments(context, store.layer),
-      cells: context.stepField("cells"),
+      cells: context.groupField("cells", store.layer),
       query: queries?.place ?? 0,
       key: keys.place,
       value: values.place,

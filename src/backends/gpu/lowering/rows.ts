@@ -16,6 +16,7 @@ import type {
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
 import { activationDefines } from "./attributes.js";
+import { lowerHostEmbed } from "./host-embed.js";
 import { isPlain } from "./matmul-selection.js";
 import { type SomeOperationLowerings, supportsPlain } from "./operation-lowering.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
@@ -252,7 +253,13 @@ function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): 
 }
 
 export const ROW_LOWERINGS = {
-  embed: { lower: (context, operation) => [lowerEmbed(context, operation)] },
+  embed: {
+    lower: (context, operation) => {
+      const launch = lowerEmbed(context, operation);
+      const isOnHost = context.options.weights[operation.table].onHost === true;
+      return isOnHost ? lowerHostEmbed(context, operation, launch) : [launch];
+    },
+  },
   "rms-norm": {
     supports: (_, weights) => supportsPlain("a norm weight", weights),
     lower: (context, operation) => [normRows(context, operation)],

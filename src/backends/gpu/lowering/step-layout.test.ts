@@ -14,7 +14,7 @@ const STEP: StepInput = {
     { row: 5, want: { kind: "logits" }, allowMask: Uint32Array.of(5, 6) },
   ],
 };
-const CACHE = { address: 0x1234567890n, blocks: 20, blockTokens: 4 };
+const CACHE = { groups: [{ address: 0x1234567890n, blocks: 20 }], blockTokens: 4 };
 
 function packed(layout: StepLayout): {
   readonly ints: Int32Array;
@@ -42,7 +42,7 @@ describe("packStep", () => {
 
   it("writes the head as kernels/device/step.h has it", () => {
     expect(array("head", 6)).toEqual([6, 3, 3, 2, 4, 20]);
-    expect(view.getBigUint64(layout.offsets.head + 32, true)).toBe(CACHE.address);
+    expect(view.getBigUint64(layout.offsets.head + 32, true)).toBe(CACHE.groups[0].address);
   });
 
   it("writes rows, cells, tables and tiles", () => {
@@ -74,5 +74,43 @@ describe("packStep", () => {
       expect(offsets.positions - offsets.tokens).toBeGreaterThanOrEqual(capacity * 4);
       expect(offsets.requests - offsets.tiles).toBeGreaterThanOrEqual(capacity * 12);
     }
+  });
+
+  it("writes a head, cells and tables for each cache group", () => {
+    const grouped = new StepLayout({ tokens: 8, outputs: 4, tileTokens: 2, groups: 2 });
+    const groups = [...CACHE.groups, { address: 0x777n, blocks: 5 }];
+    // The window's blocks before the positions that queries see are gone.
+    const windows = [Int32Array.of(0, 3), Int32Array.of(4), Int32Array.of(0, 0, 0, 0, 0, 0, 2, 1)];
+    const step = { ...STEP, blockTables: [...STEP.blockTables, ...windows] };
+    const entries = tableEntriesOf(step, CACHE.blockTokens);
+    expect(entries).toBe(22);
+    const outputs = planOutputs(step.outputs, 64);
+    const bytes = new DataView(new ArrayBuffer(grouped.usedBytes(entries, outputs.payloadWords)));
+    packStep(grouped, bytes, step, outputs, { groups, blockTokens: CACHE.blockTokens });
+    const words = new Int32Array(bytes.buffer);
+    const at = (byteOffset: number, length: number): number[] => [
+      ...words.subarray(byteOffset / 4, byteOffset / 4 + length),
+    ];
+    expect(at(grouped.groupOffset("head", 1), 6)).toEqual([6, 3, 3, 2, 4, 5]);
+    expect(bytes.getBigUint64(grouped.groupOffset("head", 0) + 32, true)).toBe(CACHE.groups[0].address);
+    expect(bytes.getBigUint64(grouped.groupOffset("head", 1) + 32, true)).toBe(0x777n);
+    expect(at(grouped.groupOffset("cells", 0), 6)).toEqual([9, 10, 11, 4, 14, 15]);
+    expect(at(grouped.groupOffset("cells", 1), 6)).toEqual([13, 14, 15, 16, 6, 7]);
+    expect(at(grouped.groupOffset("tableStarts", 0), 3)).toEqual([0, 2, 3]);
+    expect(at(grouped.groupOffset("tableStarts", 1), 3)).toEqual([11, 13, 14]);
+    expect(at(grouped.offsets.tables + 44, 11)).toEqual(windows.flatMap((table) => [...table]));
+    const requests = grouped.offsets.requests / 4;
+    expect(requests + words[requests + 8 + 3]).toBe(grouped.offsets.tables / 4 + 22);
+  });
+
+  it("lets the tables of one group serve all", () => {
+    const grouped = new StepLayout({ tokens: 8, outputs: 4, tileTokens: 2, groups: 2 });
+    const shared = packed(grouped);
+    const at = (field: "cells" | "tableStarts", group: number): number[] => {
+      const first = grouped.groupOffset(field, group) / 4;
+      return [...shared.ints.subarray(first, first + 3)];
+    };
+    expect(at("cells", 1)).toEqual(at("cells", 0));
+    expect(at("tableStarts", 1)).toEqual([0, 2, 3]);
   });
 });

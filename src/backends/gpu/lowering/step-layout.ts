@@ -8,8 +8,8 @@ import { type OutputPlan, packOutputs, REQUEST_WORDS } from "./output-rows.js";
 
 const INT_BYTES = 4;
 const ALIGNMENT_BYTES = 16;
-/** `StepHead` of kernels/device/step.h: eight ints and the address of the cache. */
-const HEAD_BYTES = 40;
+/** `StepHead` of kernels/device/step.h: eight ints and the address of the cache, and padding. */
+const HEAD_BYTES = 48;
 const HEAD_CACHE_OFFSET = 32;
 /** First token, count, sequence. */
 const TILE_INTS = 3;
@@ -19,6 +19,8 @@ export interface StepLayoutCapacity {
   readonly outputs: number;
   /** Most tokens that one tile of attention holds. */
   readonly tileTokens: number;
+  /** Cache groups: each has a head, cells and table starts of its own. One by default. */
+  readonly groups?: number;
 }
 
 /** How large one step is, in everything that a launch may depend on. */
@@ -47,13 +49,20 @@ export type StepField =
   | "requests"
   | "tables";
 
-export class StepLayout {
-  readonly capacity: StepLayoutCapacity;
-  readonly offsets: Readonly<Record<StepField, number>>;
+/** Fields that every cache group has. */
+export type GroupField = "head" | "cells" | "tableStarts";
 
-  constructor(capacity: StepLayoutCapacity) {
-    this.capacity = capacity;
-    const { tokens, outputs } = capacity;
+export class StepLayout {
+  readonly capacity: Required<StepLayoutCapacity>;
+  /** Where each field begins, and that of the first group. */
+  readonly offsets: Readonly<Record<StepField, number>>;
+  /** Bytes from a field of one group to that of the next. */
+  readonly strides: Readonly<Record<GroupField, number>>;
+
+  constructor({ tokens, outputs, tileTokens, groups = 1 }: StepLayoutCapacity) {
+    this.capacity = { tokens, outputs, tileTokens, groups };
+    const tokenBytes = roundUp(tokens * INT_BYTES, ALIGNMENT_BYTES);
+    this.strides = { head: HEAD_BYTES, cells: tokenBytes, tableStarts: tokenBytes };
     let end = 0;
     const place = (sizeBytes: number): number => {
       const offset = end;
@@ -61,20 +70,25 @@ export class StepLayout {
       return offset;
     };
     this.offsets = {
-      head: place(HEAD_BYTES),
+      head: place(groups * this.strides.head),
       tokens: place(tokens * INT_BYTES),
       positions: place(tokens * INT_BYTES),
       sequences: place(tokens * INT_BYTES),
-      cells: place(tokens * INT_BYTES),
+      cells: place(groups * this.strides.cells),
       outputs: place(outputs * INT_BYTES),
       scored: place(outputs * INT_BYTES),
-      tableStarts: place(tokens * INT_BYTES),
+      tableStarts: place(groups * this.strides.tableStarts),
       // A sequence may end in a tile that is not full, and every sequence has a token.
       tiles: place(tokens * TILE_INTS * INT_BYTES),
       requests: place(outputs * REQUEST_WORDS * INT_BYTES),
       // Then the bias lists and masks, wherever the tables end.
       tables: place(0),
     };
+  }
+
+  /** Where a group's own field begins. */
+  groupOffset(field: GroupField, group: number): number {
+    return this.offsets[field] + group * this.strides[field];
   }
 
   /** Bytes from the start on that hold a whole step. */
@@ -85,9 +99,10 @@ export class StepLayout {
 
 /** Blocks that the positions of a step lie in: the part of the tables that kernels look at. */
 export function tableEntriesOf({ positions, sequenceOffsets, blockTables }: StepInput, blockTokens: number): number {
+  const sequences = sequenceOffsets.length - 1;
   let entries = 0;
-  for (let sequence = 0; sequence < blockTables.length; sequence++)
-    entries += usedBlocks(positions, sequenceOffsets, sequence, blockTokens);
+  for (let table = 0; table < blockTables.length; table++)
+    entries += usedBlocks(positions, sequenceOffsets, table % sequences, blockTokens);
   return entries;
 }
 
@@ -120,14 +135,17 @@ export function packStep(
   const entries = packTables(layout, ints, step, cache.blockTokens);
   packOutputs(outputs, ints, offsets.requests >> 2, (offsets.tables >> 2) + entries);
   const sequences = Math.max(1, sequenceOffsets.length - 1);
-  const head = offsets.head >> 2;
-  ints[head] = tokens.length;
-  ints[head + 1] = sequences;
-  ints[head + 2] = step.outputs.length;
-  ints[head + 3] = scored;
-  ints[head + 4] = tiles;
-  ints[head + 5] = cache.blocks;
-  target.setBigUint64(offsets.head + HEAD_CACHE_OFFSET, cache.address, true);
+  for (let group = 0; group < layout.capacity.groups; group++) {
+    const headBytes = layout.groupOffset("head", group);
+    const head = headBytes >> 2;
+    ints[head] = tokens.length;
+    ints[head + 1] = sequences;
+    ints[head + 2] = step.outputs.length;
+    ints[head + 3] = scored;
+    ints[head + 4] = tiles;
+    ints[head + 5] = cache.groups[group]?.blocks ?? 0;
+    target.setBigUint64(headBytes + HEAD_CACHE_OFFSET, cache.groups[group]?.address ?? 0n, true);
+  }
   return { tokens: tokens.length, sequences, outputs: step.outputs.length, scored, tiles, longest, longestRun };
 }
 
@@ -155,26 +173,42 @@ function packSequences(
   return { tiles, longest, longestRun };
 }
 
-/** Each table's used part, one after the other, and each token's own cell. */
-function packTables(
-  { offsets }: StepLayout,
+/** Each table's used part, one after the other, and each token's own cell. Tables of one group may serve all. */
+function packTables(layout: StepLayout, ints: Int32Array, step: StepInput, blockTokens: number): number {
+  const sequences = step.sequenceOffsets.length - 1;
+  const isShared = step.blockTables.length === sequences;
+  let entries = 0;
+  for (let group = 0; group < layout.capacity.groups; group++) {
+    const first = isShared ? 0 : group * sequences;
+    if (step.blockTables.length < first + sequences) break;
+    const end = packGroup(layout, ints, step, { group, first, entries: isShared ? 0 : entries }, blockTokens);
+    entries = Math.max(entries, end);
+  }
+  return entries;
+}
+
+/** A group's tables from `first` on, behind the entries of the groups before; the same again if tables are shared. */
+function packGroup(
+  layout: StepLayout,
   ints: Int32Array,
   { positions, sequenceOffsets, blockTables }: StepInput,
+  { group, first, entries }: { readonly group: number; readonly first: number; readonly entries: number },
   blockTokens: number,
 ): number {
-  const tables = offsets.tables >> 2;
-  const cells = offsets.cells >> 2;
-  let entries = 0;
-  for (let sequence = 0; sequence < blockTables.length; sequence++) {
-    const table = blockTables[sequence];
+  const tables = layout.offsets.tables >> 2;
+  const cells = layout.groupOffset("cells", group) >> 2;
+  const starts = layout.groupOffset("tableStarts", group) >> 2;
+  let end = entries;
+  for (let sequence = 0; sequence + 1 < sequenceOffsets.length; sequence++) {
+    const table = blockTables[first + sequence];
     const used = usedBlocks(positions, sequenceOffsets, sequence, blockTokens);
-    ints[(offsets.tableStarts >> 2) + sequence] = entries;
-    for (let index = 0; index < used; index++) ints[tables + entries + index] = table[index];
+    ints[starts + sequence] = end;
+    for (let index = 0; index < used; index++) ints[tables + end + index] = table[index];
     for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
       const position = positions[row];
       ints[cells + row] = table[Math.floor(position / blockTokens)] * blockTokens + (position % blockTokens);
     }
-    entries += used;
+    end += used;
   }
-  return entries;
+  return end;
 }

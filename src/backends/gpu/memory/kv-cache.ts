@@ -4,11 +4,11 @@
 
 import { BackendError, GpuError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
-import { CacheOrder, checkedPairs, checkGrowth } from "../../cache-order.js";
+import { blocksOf, CacheOrder, checkedGrowth, checkedPairs } from "../../cache-order.js";
 import type { KvCache, KvCacheOptions } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
-import { kvLayout, type StepCache, supportsGpuKvCache } from "./kv-layout.js";
+import { kvLayout, type StepCache, stepCacheAt, supportsGpuKvCache } from "./kv-layout.js";
 import type { GpuRuntime } from "./runtime.js";
 
 /** Keeps a cache's memory allocated until it is disposed. */
@@ -27,6 +27,7 @@ export class GpuKvCache implements KvCache {
   readonly #block: DeviceBlock;
   readonly #order = new CacheOrder();
   readonly #lifetime = new Lifetime("the KV cache");
+  readonly #places: StepCache;
   /** Recorded after the last clearing or copy. */
   readonly #written: EventHandle;
   #isWritten = false;
@@ -40,6 +41,7 @@ export class GpuKvCache implements KvCache {
     this.options = options;
     this.sizeBytes = kvLayout(options).sizeBytes;
     this.#block = allocate(runtime, options, this.sizeBytes);
+    this.#places = stepCacheAt(this.#block.address, options);
     this.#written = runtime.device.createEvent();
     runtime.device.fill(this.#block.address, 0, this.#block.sizeBytes, runtime.clearing);
     runtime.device.record(this.#written, runtime.clearing);
@@ -56,24 +58,24 @@ export class GpuKvCache implements KvCache {
 
   lease(): KvCacheHold {
     this.#lifetime.assertAlive();
-    return new Hold(this, this.#block.address, this.#order);
+    return new Hold(this, this.#places, this.#order);
   }
 
-  copyBlocks(pairs: Int32Array): void {
+  copyBlocks(pairs: Int32Array, group = 0): void {
     this.#lifetime.assertAlive();
     this.runtime.assertUsable();
-    const checked = checkedPairs(pairs, this.options.blocks);
-    if (checked.length > 0) this.#order.copy(() => this.#queued(() => this.#queueCopies(checked)));
+    const checked = checkedPairs(pairs, blocksOf(this.options, group));
+    if (checked.length > 0) this.#order.copy(() => this.#queued(() => this.#queueCopies(checked, group)));
   }
 
-  copyFrom(source: KvCache, blocks: number): void {
+  copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof GpuKvCache)) throw new TypeError("the caches belong to different backends");
-    checkGrowth(source.options, this.options, blocks);
+    const counts = checkedGrowth(source.options, this.options, blocks);
     this.#lifetime.assertAlive();
     source.#lifetime.assertAlive();
     this.runtime.assertUsable();
     // The source's memory, too, must stay until the copy has ended.
-    this.#order.copy(() => source.#queued(() => this.#queued(() => this.#queueGrowth(source, blocks))));
+    this.#order.copy(() => source.#queued(() => this.#queued(() => this.#queueGrowth(source, counts))));
   }
 
   [Symbol.dispose](): void {
@@ -96,9 +98,9 @@ export class GpuKvCache implements KvCache {
     }
   }
 
-  #queueCopies(pairs: Int32Array): void {
+  #queueCopies(pairs: Int32Array, group: number): void {
     const { device, clearing } = this.runtime;
-    for (const { byteOffset, blockBytes } of kvLayout(this.options).layers.flat()) {
+    for (const { byteOffset, blockBytes } of kvLayout(this.options).groups[group].planes) {
       const blockAddress = (block: number): DeviceAddress =>
         (this.#block.address + BigInt(byteOffset + block * blockBytes)) as DeviceAddress;
       for (let index = 0; index < pairs.length; index += 2) {
@@ -107,13 +109,16 @@ export class GpuKvCache implements KvCache {
     }
   }
 
-  #queueGrowth(source: GpuKvCache, blocks: number): void {
+  #queueGrowth(source: GpuKvCache, counts: readonly number[]): void {
     const { device, clearing } = this.runtime;
-    const sourcePlanes = kvLayout(source.options).layers.flat();
-    for (const [index, { byteOffset, blockBytes }] of kvLayout(this.options).layers.flat().entries()) {
-      const target = this.#block.address + BigInt(byteOffset);
-      const from = source.#block.address + BigInt(sourcePlanes[index].byteOffset);
-      device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, blocks * blockBytes, clearing);
+    const sourceGroups = kvLayout(source.options).groups;
+    for (const [group, { planes }] of kvLayout(this.options).groups.entries()) {
+      if (counts[group] === 0) continue;
+      for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
+        const target = this.#block.address + BigInt(byteOffset);
+        const from = source.#block.address + BigInt(sourceGroups[group].planes[index].byteOffset);
+        device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, counts[group] * blockBytes, clearing);
+      }
     }
   }
 
@@ -129,24 +134,18 @@ export class GpuKvCache implements KvCache {
 
 /** Created for every step, so it is small. */
 class Hold implements KvCacheHold {
-  readonly address: bigint;
+  readonly groups: StepCache["groups"];
+  readonly blockTokens: number;
   readonly turn: Promise<void> | undefined;
   readonly #cache: GpuKvCache;
   #order: CacheOrder | undefined;
 
-  constructor(cache: GpuKvCache, address: bigint, order: CacheOrder) {
-    this.address = address;
+  constructor(cache: GpuKvCache, { groups, blockTokens }: StepCache, order: CacheOrder) {
+    this.groups = groups;
+    this.blockTokens = blockTokens;
     this.turn = order.enter();
     this.#cache = cache;
     this.#order = order;
-  }
-
-  get blocks(): number {
-    return this.#cache.options.blocks;
-  }
-
-  get blockTokens(): number {
-    return this.#cache.options.blockTokens;
   }
 
   get pending(): EventHandle | undefined {

@@ -12,6 +12,7 @@ import {
   SPLIT_POSITIONS,
   splitRows,
   splitsOf,
+  stepCacheAt,
   supportsAttention,
   supportsGpuKvCache,
   supportsRope,
@@ -114,6 +115,27 @@ describe("the cache's layout", () => {
     expect(kvLayerPlace(LLAMA, 3)).toEqual({ bytes: 3 * 2 * 8 * 32 * 128 * 2, paddingBytes: 0 });
   });
 
+  it("puts cache groups one after the other, each with its own number of blocks", () => {
+    const groups = [{ layers: [0, 2] }, { layers: [1, 3], window: 64 }];
+    const options = { ...LLAMA, layers: 4, groups, blocks: 10, blocksByGroup: [10, 3] };
+    const blockBytes = 8 * 32 * 128 * 2;
+    const { layers, groups: places, sizeBytes } = kvLayout(options);
+    expect(places.map(({ byteOffset, blocks }) => [byteOffset, blocks])).toEqual([
+      [0, 10],
+      [40 * blockBytes, 3],
+    ]);
+    expect(layers.map(([{ byteOffset }]) => byteOffset / blockBytes)).toEqual([0, 40, 20, 46]);
+    expect(sizeBytes).toBe(52 * blockBytes);
+    expect([0, 1, 2, 3].map((layer) => kvLayerPlace(options, layer).bytes / blockBytes)).toEqual([0, 0, 2, 2]);
+    expect(stepCacheAt(1000n, options)).toEqual({
+      blockTokens: 32,
+      groups: [
+        { address: 1000n, blocks: 10 },
+        { address: 1000n + 40n * BigInt(blockBytes), blocks: 3 },
+      ],
+    });
+  });
+
   it("names types by the numbers that kernels know", () => {
     expect(kvDefines(LLAMA, { type: "q8_0", blockTokens: 16 })).toEqual({
       KV_TYPE: 2,
@@ -130,7 +152,7 @@ describe("what the kernels say themselves", () => {
     expect(kernel("attention/kv-cache.h")).toContain("kPlaneAlignment = 256;");
     expect(kernel("attention/rows.h")).toContain("MOST_BLOCK_HEADS (WIDE_HEADS ? 8 : 16)");
     expect(kernel("attention/rows.h")).toContain("WIDE_HEADS (KEY_WIDTH > 256 || VALUE_WIDTH > 256)");
-    expect(kernel("attention/combine.hip")).toContain("kBlockColumns = VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128;");
+    expect(kernel("attention/combine.hip")).toContain("COMBINED_COLUMNS (VALUE_WIDTH <= 256 ? VALUE_WIDTH : 128)");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_WAVES 4");
     expect(kernel("attention/tiled.hip")).toContain("#define TILE_POSITIONS 64");
     expect(kernel("attention/tiled.hip")).toContain("kTileParts = 4 / kWaves;");
@@ -210,10 +232,10 @@ describe("sizes of launches", () => {
     const splits = (window: number | undefined, of: number): number =>
       visibleSplits(window === undefined ? {} : { window }, of);
     expect(splits(undefined, 9)).toBe(9);
-    expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 2, 2, 3, 33]);
+    expect([1, 2, 129, 130, 4096].map((window) => splits(window, 100))).toEqual([1, 1, 2, 2, 32]);
     expect(splits(4096, 3)).toBe(3);
-    expect(visibleSplits({ chunk: 8192 }, 1000)).toBe(65);
-    expect(visibleSplits({ window: 130, chunk: 8192 }, 1000)).toBe(3);
+    expect(visibleSplits({ chunk: 8192 }, 1000)).toBe(64);
+    expect(visibleSplits({ window: 130, chunk: 8192 }, 1000)).toBe(2);
   });
 
   it("keeps stretches to twice the bits of f32", () => {

@@ -1,11 +1,14 @@
 // Sizes of the KV cache and of attention launches: the host's counterpart of kernels/attention/kv-cache.h, and what
-// those kernels do not support. Layers follow one another; a layer is keys, key scales (q8_0), values, value scales,
-// each plane rounded up.
+// those kernels do not support. Cache groups follow one another, and in a group its layers; a layer is keys, key scales
+// (q8_0), values, value scales, each plane rounded up.
 
+import { kvGroups, kvPlaces } from "../../../graph/cache-groups.js";
 import type { AttentionOperation, RopeOperation } from "../../../graph/operation.js";
 import { type KvLayerShape, kvLayers, type KvShape } from "../../../graph/program.js";
+import { groupBlocks } from "../../cache-size.js";
 import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 import { supportsHostKvCache } from "../../host-memory.js";
+import type { DriverKind } from "../drivers/shared/driver.js";
 import { roundUp } from "./device-memory.js";
 
 /** Positions per thread block of split attention: kSplitPositions of kernels/device/step.h. */
@@ -26,10 +29,13 @@ const WIDE_HEAD = 256;
 /** Default number of query heads per block, of narrow and wide heads: kBlockHeads of kernels/attention/rows.h. */
 const BLOCK_HEADS = 16;
 const WIDE_BLOCK_HEADS = 8;
-/** Columns per block of attention/combine.hip, of wide heads. */
+/** Columns per block of attention/combine.hip, of wide heads, and over many splits. */
 const COMBINED_COLUMNS = 128;
+export const FEW_COMBINED_COLUMNS = 32;
 /** Lanes that read a row together, if it is no wider than their chunks. */
 const LANES_OF_ROW = 16;
+/** Widths of heads whose rows the matrix units take from registers: ATTENTION_MATRIX of kernels/attention/rows.h. */
+const MATRIX_WIDTHS = [64, 128, 256];
 /** Kernels count rows and cells in 32 bits. */
 const MAX_ROWS = 2 ** 31 - 1;
 /** Maximum number of blocks of a grid along y and z. */
@@ -48,25 +54,53 @@ interface KvPlane {
   readonly blockBytes: number;
 }
 
+/** The memory of a cache group. */
+interface KvGroupLayout {
+  readonly byteOffset: number;
+  readonly blocks: number;
+  /** Of all its layers: keys, key scales, values and value scales, those that they have. */
+  readonly planes: readonly KvPlane[];
+}
+
 interface KvLayout {
-  /** Of each layer: keys, key scales, values and value scales, those that it has. */
+  readonly groups: readonly KvGroupLayout[];
+  /** The planes of each layer. */
   readonly layers: readonly (readonly KvPlane[])[];
   readonly sizeBytes: number;
 }
 
 /** Sizes and offsets of a KV cache on the device. */
 export function kvLayout(options: KvCacheOptions): KvLayout {
-  const { blocks } = options;
   const shapes = kvLayers(options);
-  const layers = shapes.map((shape, layer) => {
-    let byteOffset = layerOffset(options, layer);
-    return planeBytes(options, shape).map((blockBytes) => {
-      const plane = { byteOffset, blockBytes };
-      byteOffset = roundUp(byteOffset + blocks * blockBytes, PLANE_ALIGNMENT_BYTES);
-      return plane;
-    });
-  });
-  return { layers, sizeBytes: layerOffset(options, shapes.length) };
+  const layers: (readonly KvPlane[])[] = [];
+  const groups: KvGroupLayout[] = [];
+  const counts = groupBlocks(options);
+  let groupStart = 0;
+  for (const [group, { layers: members }] of kvGroups(options).entries()) {
+    const blocks = counts[group];
+    for (const [index, layer] of members.entries()) {
+      let byteOffset = groupStart + startIn(options, members, index, blocks);
+      layers[layer] = planeBytes(options, shapes[layer]).map((blockBytes) => {
+        const plane = { byteOffset, blockBytes };
+        byteOffset = roundUp(byteOffset + blocks * blockBytes, PLANE_ALIGNMENT_BYTES);
+        return plane;
+      });
+    }
+    groups.push({ byteOffset: groupStart, blocks, planes: members.flatMap((layer) => layers[layer]) });
+    groupStart += startIn(options, members, members.length, blocks);
+  }
+  return { groups, layers, sizeBytes: groupStart };
+}
+
+/** Where the kernels of a step find the groups of a cache that lies at this address. */
+export function stepCacheAt(address: bigint, options: KvCacheOptions): StepCache {
+  return {
+    blockTokens: options.blockTokens,
+    groups: kvLayout(options).groups.map(({ byteOffset, blocks }) => ({
+      address: address + BigInt(byteOffset),
+      blocks,
+    })),
+  };
 }
 
 /** Bytes of one block in each plane of a layer. */
@@ -82,29 +116,37 @@ function planeBytes(
   ].flatMap((bytes) => (bytes === 0 ? [] : [kvHeads * blockTokens * bytes]));
 }
 
-/** Where a layer begins, as kernels compute it from the number of blocks: kernels/attention/kv-cache.h. */
+/** Where a layer begins in its group, as kernels compute it from the number of blocks: kernels/attention/kv-cache.h. */
 export interface KvLayerPlace {
-  /** Of one block in all layers before it. */
+  /** Of one block in all layers of the group before it. */
   readonly bytes: number;
   /** Between the layers before it, so that planes can begin at aligned addresses. */
   readonly paddingBytes: number;
 }
 
 export function kvLayerPlace(options: Omit<KvCacheOptions, "blocks">, layer: number): KvLayerPlace {
-  const planes = kvLayers(options).map((shape) => planeBytes(options, shape));
+  const groups = kvGroups(options);
+  const { group, index } = kvPlaces(groups)[layer];
+  return placeIn(options, groups[group].layers, index);
+}
+
+/** The place of the layer with this index among the layers of a group, or of their end. */
+function placeIn(options: Omit<KvCacheOptions, "blocks">, members: readonly number[], index: number): KvLayerPlace {
+  const shapes = kvLayers(options);
+  const planes = members.map((layer) => planeBytes(options, shapes[layer]));
   const isEven = planes.flat().every((bytes) => bytes % PLANE_ALIGNMENT_BYTES === 0);
   return {
     bytes: planes
-      .slice(0, layer)
+      .slice(0, index)
       .flat()
       .reduce((total, bytes) => total + bytes, 0),
-    paddingBytes: isEven ? 0 : layer * LAYER_PADDING_BYTES,
+    paddingBytes: isEven ? 0 : index * LAYER_PADDING_BYTES,
   };
 }
 
-function layerOffset(options: KvCacheOptions, layer: number): number {
-  const { bytes, paddingBytes } = kvLayerPlace(options, layer);
-  return roundUp(options.blocks * bytes, PLANE_ALIGNMENT_BYTES) + paddingBytes;
+function startIn(options: KvCacheOptions, members: readonly number[], index: number, blocks: number): number {
+  const { bytes, paddingBytes } = placeIn(options, members, index);
+  return roundUp(blocks * bytes, PLANE_ALIGNMENT_BYTES) + paddingBytes;
 }
 
 /** A head's columns in the cache, padded to chunks of 16 bytes and whole scales. */
@@ -169,7 +211,7 @@ function isWide({ keyWidth, valueWidth }: HeadWidths): boolean {
   return Math.max(keyWidth, valueWidth) > WIDE_HEAD;
 }
 
-/** Blocks of attention/combine.hip for each head: kColumnBlocks there. */
+/** Blocks of attention/combine.hip for each head, with its own choice of columns per block: kColumnBlocks there. */
 export function combinedBlocks(valueWidth: number): number {
   return valueWidth <= WIDE_HEAD ? 1 : Math.ceil(valueWidth / COMBINED_COLUMNS);
 }
@@ -221,15 +263,15 @@ export function splitsOf(positions: number): number {
 }
 
 /**
- * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: a window or a chunk may
- * begin inside a split.
+ * Maximum number of splits with positions that a token attends to, in a sequence of `splits`: with a window or chunks
+ * they begin at the token's first visible position.
  */
 export function visibleSplits(
   { window = Number.POSITIVE_INFINITY, chunk = Number.POSITIVE_INFINITY }: Pick<AttentionOperation, "window" | "chunk">,
   splits: number,
 ): number {
   const positions = Math.min(window, chunk);
-  return Math.min(splits, Math.floor((positions + SPLIT_POSITIONS - 2) / SPLIT_POSITIONS) + 1);
+  return Math.min(splits, Math.ceil(positions / SPLIT_POSITIONS));
 }
 
 /** Blocks along the y axis of split attention's grid: each has one kv head and up to `blockHeads` query heads. */
@@ -240,13 +282,21 @@ export function splitRows(
   return kvHeads * Math.ceil(heads / kvHeads / blockHeads);
 }
 
-/** Maximum query heads per thread block of attention/decode.hip that do not spill registers. */
+/**
+ * Query heads per thread block of attention/decode.hip, the most first: as many as do not spill registers, fewer if there
+ * would be too few blocks. More heads read rows of the cache fewer times.
+ */
 export function decodeBlockHeads(
   type: KvCacheType,
   { heads, kvHeads, keyWidth, valueWidth }: AttentionOperation,
-): number {
+  kind: DriverKind,
+): readonly number[] {
   const widestBytes = Math.max(rowBytes(type, keyWidth), rowBytes(type, valueWidth));
-  return Math.min(heads / kvHeads, widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4);
+  const usesMatrixUnits =
+    kind === "cuda" && type === "f16" && [keyWidth, valueWidth].every((width) => MATRIX_WIDTHS.includes(width));
+  const most = usesMatrixUnits ? 8 : widestBytes > LANES_OF_ROW * CHUNK_BYTES ? 2 : 4;
+  const choices = [most, Math.min(most, 4), 1].map((count) => Math.min(count, heads / kvHeads));
+  return choices.filter((count, index) => choices.indexOf(count) === index);
 }
 
 /** Floats that split attention passes to the combining kernel: weighted values, and two for each head and split. */
@@ -267,9 +317,8 @@ export function packStretches(stretches: readonly number[]): Float32Array {
   return Float32Array.from(stretches.flatMap((stretch) => [stretch, stretch - Math.fround(stretch)]));
 }
 
-/** Where kernels find a KV cache; zeros if there is none. */
+/** Where kernels find the groups of a KV cache; none if there is no cache. */
 export interface StepCache {
-  readonly address: bigint;
-  readonly blocks: number;
+  readonly groups: readonly { readonly address: bigint; readonly blocks: number }[];
   readonly blockTokens: number;
 }

@@ -21,6 +21,7 @@ import {
   typeName,
   Undefined,
   type TemplateValue,
+  valueOf,
 } from "./values.js";
 
 /** What filters can call: `apply` another filter by name, `judge` a test. */
@@ -60,6 +61,7 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["items", (value) => entries(value)],
   ["dictsort", (value, given) => (value instanceof Dict ? sorted(value, given) : refused("dictsort", value))],
   ["tojson", (value, given) => json(value, jsonStyle(given))],
+  ["fromjson", (value) => (value instanceof Text ? valueOf(JSON.parse(value.value), () => false) : value)],
   ["int", (value, given) => integer(value) ?? orElse(given.value(0, "default"), 0)],
   ["float", (value, given) => float(value) ?? orElse(given.value(0, "default"), new Float(0))],
   ["bool", (value) => isTrue(value)],

@@ -61,6 +61,7 @@ function messageSchema(limits: ServerLimits) {
       name: name.nullish(),
       refusal: z.string().nullish(),
       reasoning_content: z.string().nullish(),
+      reasoning: z.string().nullish(),
       tool_calls: listOf(toolCall, limits.tools).nullish(),
       annotations: ignored,
       audio: z.null().optional(),
@@ -108,6 +109,7 @@ function bodySchema(limits: ServerLimits) {
     tools: listOf(z.union([tool, skippedTool("function")]), limits.tools).optional(),
     tool_choice: toolChoiceSchema(limits).optional(),
     reasoning_effort: reasoningEffort.optional(),
+    enable_thinking: z.boolean().nullish().describe("Whether the model reasons before it replies"),
     chat_template_kwargs: anyObject.optional().describe("Variables for the model's chat template"),
     ignore_eos: z.boolean().optional().describe("Continues past end-of-sequence tokens, up to max_tokens"),
     stream: z.boolean().optional(),
@@ -149,7 +151,7 @@ export function chatCompletionRequest(body: ChatCompletionBody, defaults: Partia
   return {
     messages: body.messages.map(messageOf),
     ...toolsOf(body),
-    reasoning: effort === undefined ? undefined : effort !== "none",
+    reasoning: reasoningOf(body),
     templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
     responseFormat: formatOf(body),
     sampling: samplingOf(body, defaults),
@@ -159,6 +161,15 @@ export function chatCompletionRequest(body: ChatCompletionBody, defaults: Partia
     topLogprobs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
     ignoreEndOfGeneration: body.ignore_eos ?? false,
   };
+}
+
+/** Whether the model reasons, as the field says, the template's own variable, or the effort; undefined if none does. */
+function reasoningOf(body: ChatCompletionBody): boolean | undefined {
+  const { enable_thinking: field, chat_template_kwargs: variables = {}, reasoning_effort: effort } = body;
+  if (typeof field === "boolean") return field;
+  const variable = variables["enable_thinking"];
+  if (typeof variable === "boolean") return variable;
+  return effort === undefined ? undefined : effort !== "none";
 }
 
 function isFunction<Tool extends { readonly type: string }>(
@@ -188,7 +199,8 @@ function messageOf(message: ChatCompletionBody["messages"][number]): ChatMessage
   const named = typeof message.name === "string" ? { name: message.name } : {};
   switch (role) {
     case "assistant": {
-      const { reasoning_content: reasoning, tool_calls: calls, refusal } = message;
+      const { tool_calls: calls, refusal } = message;
+      const reasoning = message.reasoning_content ?? message.reasoning;
       return {
         role,
         content: textOf(message.content) || (refusal ?? ""),

@@ -74,21 +74,21 @@ export class ChatCompletionWriter {
     }
   }
 
-  end({ summary }: ChatResult): Iterable<ChatChunk> {
-    return this.#hasUsage ? [{ ...this.#common(), choices: [], usage: usageOf(summary) }] : [];
+  end(result: ChatResult): Iterable<ChatChunk> {
+    return this.#hasUsage ? [{ ...this.#common(), choices: [], usage: chatUsage(result) }] : [];
   }
 
-  response({ choices, summary }: ChatResult): object {
+  response(result: ChatResult): object {
     return {
       ...this.#head,
       object: "chat.completion",
-      choices: choices.map((choice, index) => ({
+      choices: result.choices.map((choice, index) => ({
         index,
         message: messageOf(choice),
         logprobs: this.#logprobs(choice.textTokens.flatMap((tokens) => showLogprobs(this.#tokenizer, tokens))),
         finish_reason: FINISH_REASONS[choice.reason],
       })),
-      usage: usageOf(summary),
+      usage: chatUsage(result),
     };
   }
 
@@ -109,6 +109,10 @@ export class ChatCompletionWriter {
   #logprobs(content: readonly ShownLogprob[]): object | null {
     return this.#hasLogprobs ? { content, refusal: null } : null;
   }
+}
+
+function chatUsage({ summary, usage }: ChatResult): object {
+  return { ...usageOf(summary), completion_tokens_details: { reasoning_tokens: usage.reasoningTokens } };
 }
 
 function messageOf({ text, reasoning, toolCalls }: ChatChoice): object {

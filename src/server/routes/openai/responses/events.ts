@@ -111,7 +111,7 @@ export class ResponseWriter {
         input_tokens: promptTokens,
         input_tokens_details: { cached_tokens: cachedTokens },
         output_tokens: generatedTokens,
-        output_tokens_details: { reasoning_tokens: 0 },
+        output_tokens_details: { reasoning_tokens: result.usage.reasoningTokens },
         total_tokens: promptTokens + generatedTokens,
       },
     };

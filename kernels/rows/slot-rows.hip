@@ -1,0 +1,104 @@
+// Rows of f32 as grouped matmuls on the matrix units take them, each slot's columns a row of their own: slot s begins at
+// column s × slot_stride. Row scales are those of half rows (rows/prepared-row.h).
+//   split_rows   halves, and what they lack of the values as halves too, 2048 times as large: together they have 22 bits
+//   wide_rows    halves in the order of matmul/grouped-wide.hip, with zeros up to a multiple of 128
+// HELD: quads that a thread keeps in registers, best ⌈out_stride ÷ 2048⌉; any works. GROUP_CHUNKS: group_chunks of the
+// weights' format (weights/weights.h), 1 or 2. Grid: x = one block for each row there may be, y = slots.
+// v1 Not measured yet.
+#include "rows/prepared-row.h"
+
+#ifndef GROUP_CHUNKS
+#define GROUP_CHUNKS 1
+#endif
+
+/** `out_stride` is in halves; columns from the width to it become zero. */
+struct SlotRowsArguments {
+  const float* input;
+  const int* row_count;
+  u16* halves;
+  u16* low_halves;
+  float* row_scales;
+  int width;
+  int input_stride;
+  int slots;
+  int slot_stride;
+  int out_stride;
+};
+
+/** What becomes of a row: its scale, its own halves. */
+struct SlotRow {
+  HeldRow<Row> row;
+  float scale;
+  u64 index;
+};
+
+DEVICE bool hold_slot(const SlotRowsArguments& a, const Team& team, int quads, SlotRow& slot) {
+  const int rows = *a.row_count;
+  dependency_wait();
+  const int index = block_x(), number = block_y();
+  if (index >= rows) return false;
+  slot.row = hold_row(row_of(a.input + number * a.slot_stride, index, a.input_stride, a.width), team, quads);
+  slot.scale = row_half_scale(slot.row);
+  slot.index = u64(index) * u64(a.slots) + u64(number);
+  if (team.thread == 0) a.row_scales[slot.index] = slot.scale;
+  return true;
+}
+
+/** What a half lacks of its value, 2048 times as large; nothing where it is not finite. */
+DEVICE float rest_of(float value) {
+  const float rest = (value - half_to_float(float_to_half(value))) * 2048.0f;
+  return is_finite(rest) ? rest : 0.0f;
+}
+
+KERNEL(split_rows, SlotRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.out_stride);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  SlotRow slot;
+  if (!hold_slot(a, team, quads, slot)) return;
+  const float inverse = 1.0f / slot.scale;
+  const u64 first = slot.index * u64(a.out_stride);
+  each_quad(slot.row, [&](int quad, const Quad& values) {
+    if (quad * 4 >= a.out_stride) return;
+    float scaled[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) scaled[i] = values.at[i] * inverse;
+    HalfQuad high, low;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      high.pairs[i] = float2_to_half2(scaled[2 * i], scaled[2 * i + 1]);
+      low.pairs[i] = float2_to_half2(rest_of(scaled[2 * i]), rest_of(scaled[2 * i + 1]));
+    }
+    *reinterpret_cast<HalfQuad*>(a.halves + first + u64(quad * 4)) = high;
+    *reinterpret_cast<HalfQuad*>(a.low_halves + first + u64(quad * 4)) = low;
+  });
+}
+
+/**
+ * Where the first pair of a quad goes, in words; the second is four words on. A slab of 128 columns has the groups of
+ * its four weight blocks, and a group four quads: chunk (group × 4 + quad) × 2 of a slab has that quad of each block.
+ */
+DEVICE int wide_word(int quad) {
+  const int slab = quad / 32, part = quad % 32;
+  const int group = GROUP_CHUNKS == 1 ? part / 4 % 2 : part / 8 % 2;
+  const int block = GROUP_CHUNKS == 1 ? part / 8 : part / 16 * 2 + part / 4 % 2;
+  return slab * 64 + (group * 4 + part % 4) * 8 + block;
+}
+
+KERNEL(wide_rows, SlotRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.out_stride);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  SlotRow slot;
+  if (!hold_slot(a, team, quads, slot)) return;
+  const float inverse = 1.0f / slot.scale;
+  u32* const words = reinterpret_cast<u32*>(a.halves + slot.index * u64(a.out_stride));
+  each_quad(slot.row, [&](int quad, const Quad& values) {
+    if (quad * 4 >= a.out_stride) return;
+    const int word = wide_word(quad);
+    words[word] = float2_to_half2(values.at[0] * inverse, values.at[1] * inverse);
+    words[word + 4] = float2_to_half2(values.at[2] * inverse, values.at[3] * inverse);
+  });
+}

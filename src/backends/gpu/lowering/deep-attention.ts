@@ -1,0 +1,68 @@
+// Decode attention over long sequences: the launches of kernels/attention/deep-decode.hip and deep-combine.hip, for steps
+// whose longest sequence is deep enough. Not in deterministic mode: results differ in their last bits from those of
+// attention/split.hip.
+
+import type { HeadStoreGroup } from "../../../graph/head-store.js";
+import type { AttentionOperation } from "../../../graph/operation.js";
+import { deepCombinedBlocks, deepParts, deepShape, isDeep } from "../memory/deep-attention.js";
+import { visibleSplits } from "../memory/kv-layout.js";
+import { writtenOutput } from "./attention-output.js";
+import { attentionDefines, mergeDefines } from "./attributes.js";
+import type { LoweringContext } from "./context.js";
+import { decodeArguments, isDecoding, partArguments } from "./decode-attention.js";
+import type { MatmulInput } from "./inputs.js";
+import type { LaunchSize, LaunchSpec } from "./launch.js";
+import { cacheDefines, preparationDefines } from "./rope.js";
+
+export interface DeepAttention {
+  readonly launches: readonly LaunchSpec[];
+  /** Whether a step of this size takes these launches. */
+  isTaken(size: LaunchSize): boolean;
+}
+
+/** Undefined if steps of every size take the other forms of attention. */
+export function deepAttention(
+  context: LoweringContext,
+  operation: AttentionOperation,
+  handed: MatmulInput | undefined,
+  group: HeadStoreGroup,
+): DeepAttention | undefined {
+  const { device, kind, limits, deterministic } = context.options;
+  const shape = deepShape(limits.kvCacheType, operation, { ...device, copiesInBackground: kind === "cuda" });
+  if (deterministic || shape === undefined) return undefined;
+  const { heads, kvHeads, valueWidth } = operation;
+  const { mostParts, sharedBytes } = shape;
+  const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && isDeep(operation, size.splits);
+  const defines = {
+    ...cacheDefines(context, operation),
+    ...preparationDefines(context, group),
+    ...attentionDefines(operation),
+    ...shape.defines,
+    GROUP: heads / kvHeads,
+  };
+  const attention: LaunchSpec = {
+    label: "rope, store and deep attention",
+    file: "attention/deep-decode",
+    variants: [{ kernel: "attention_deep_decode", defines, sharedBytes }],
+    arguments: { ...decodeArguments(context, operation, group), most_parts: mostParts },
+    grid: (size) => [
+      isTaken(size) ? shape.blocks : 0,
+      deepParts(shape, visibleSplits(operation, size.splits)),
+      size.tokens,
+    ],
+  };
+  const written = writtenOutput(context.matrix(operation.out), handed);
+  const combine: LaunchSpec = {
+    label: "deep attention, merged",
+    file: "attention/deep-combine",
+    variants: [
+      {
+        kernel: "attention_deep_combine",
+        defines: { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, OUTPUT: written.define },
+      },
+    ],
+    arguments: { ...partArguments(context, operation, 0), ...written.from(0), most_parts: mostParts },
+    grid: (size) => [isTaken(size) ? heads * deepCombinedBlocks(valueWidth) : 0, size.tokens, 1],
+  };
+  return { launches: [attention, combine], isTaken };
+}

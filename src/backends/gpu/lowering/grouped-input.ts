@@ -1,0 +1,86 @@
+// The input of a grouped GEMM in the form that its kernel takes: f16 rows of whole tokens, split rows for plain weights, whose
+// results keep more bits, or rows in the order of wide products.
+
+import type { GroupedMatmulOperation } from "../../../graph/operation.js";
+import { type LoweringContext, rowsOf } from "./context.js";
+import { prepareInput } from "./inputs.js";
+import type { LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
+import { isPlain } from "./matmul-selection.js";
+import { slotHalves } from "./regions.js";
+import { heldQuads } from "./rows.js";
+
+/** Rows that the kernels of grouped GEMM take. */
+export interface GroupedHalves {
+  readonly form: "half" | "split" | "wide";
+  readonly halves: MemoryPlace;
+  readonly lowHalves: MemoryPlace | number;
+  readonly rowScales: MemoryPlace;
+  readonly stride: number;
+}
+
+/** Types of weights whose groups of 16 columns lie 32 apart: Q5_K. */
+const HALVED_TYPES: ReadonlySet<number> = new Set([13]);
+
+/** Prepares the input of a grouped matmul for steps that `isNeeded` names. */
+export function prepareGroupedInput(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  wide: boolean,
+  isNeeded: (size: LaunchSize) => boolean,
+): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
+  const plain = isPlain(context.options.weights[operation.weight]);
+  const { launches, input } =
+    plain || wide ? slotRows(context, operation, wide ? "wide" : "split") : halfRows(context, operation);
+  return {
+    launches: launches.map((launch) => ({
+      ...launch,
+      grid: (size) => (isNeeded(size) ? launch.grid(size) : [0, 0, 0]),
+    })),
+    input,
+  };
+}
+
+function halfRows(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
+  const { launches, input } = prepareInput(context, context.matrix(operation.input), undefined, "half");
+  if (input.form !== "half") throw new TypeError("a grouped GEMM takes f16 rows");
+  const { halves, rowScales, stride } = input;
+  return { launches, input: { form: "half", halves, lowHalves: 0, rowScales, stride } };
+}
+
+function slotRows(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  form: "split" | "wide",
+): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
+  const input = context.matrix(operation.input);
+  const place = slotHalves(context.options, operation, context.regions.input, form);
+  const { halves, lowHalves, rowScales, slots, width, stride } = place;
+  const isHalved = HALVED_TYPES.has(context.typeOf(operation.weight));
+  const launch: LaunchSpec = {
+    label: "input of slots",
+    file: "rows/slot-rows",
+    variants: [
+      {
+        kernel: form === "wide" ? "wide_rows" : "split_rows",
+        defines: { HELD: heldQuads(stride), ...(isHalved ? { GROUP_CHUNKS: 2 } : {}) },
+      },
+    ],
+    arguments: {
+      input: input.place,
+      row_count: context.rowCount(input.rows),
+      halves,
+      low_halves: lowHalves,
+      row_scales: rowScales,
+      width,
+      input_stride: input.stride,
+      slots,
+      slot_stride: operation.inputStride,
+      out_stride: stride,
+    },
+    grid: (size) => [rowsOf(size, input.rows), slots, 1],
+  };
+  return { launches: [launch], input: { form, halves, lowHalves, rowScales, stride } };
+}

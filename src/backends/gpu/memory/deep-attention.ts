@@ -1,0 +1,117 @@
+// Shapes of decode attention over long sequences, the host's counterpart of kernels/attention/deep-decode.hip and
+// deep-parts.h: waves and stages of a block, so that both fit into its shared memory, and how many parts a token's
+// positions are divided into.
+
+import type { AttentionOperation } from "../../../graph/operation.js";
+import type { KvCacheType } from "../../contract.js";
+import type { GpuProperties } from "../drivers/shared/driver.js";
+import { SPLIT_POSITIONS, visibleSplits } from "./kv-layout.js";
+
+/** What of a device the choice depends on. */
+export interface DeepDevice extends Pick<GpuProperties, "sharedBytes" | "multiprocessors"> {
+  /** Whether copies to shared memory can run in the background. */
+  readonly copiesInBackground: boolean;
+}
+
+type DeepOperation = Pick<AttentionOperation, "heads" | "kvHeads" | "keyWidth" | "valueWidth" | "valuesInKeys">;
+
+/** How attention/deep-decode.hip works on a device. */
+export interface DeepShape {
+  readonly defines: Readonly<Record<"WAVES" | "STAGES" | "TILE_POSITIONS", number>>;
+  readonly sharedBytes: number;
+  /** Blocks that share a part of the positions: kv heads × blocks of query heads. */
+  readonly blocks: number;
+  /** Parts that a token's positions are divided into, at most. */
+  readonly mostParts: number;
+}
+
+interface ShapeChoice {
+  readonly waves: number;
+  readonly stages: number;
+}
+
+/** kHeads of kernels/attention/deep-decode.hip. */
+const BLOCK_HEADS = 8;
+/** kShortestPart and kPartUnit of kernels/attention/deep-parts.h. */
+const SHORTEST_PART = 256;
+const PART_UNIT = 64;
+/** kBlockColumns of kernels/attention/deep-combine.hip. */
+const COMBINED_COLUMNS = 64;
+/** Steps of the matrix units: widths are multiples of it. */
+const STEP_COLUMNS = 16;
+const WIDEST_HEAD = 256;
+/** Heads up to this width have tiles of 32 positions and not 16. */
+const NARROW_HEAD = 64;
+/** Splits of attention/decode.hip from which on this form is faster. */
+const MIN_DEEP_SPLITS = 16;
+/** Blocks of a multiprocessor, at most: one begins and ends while another one reads. */
+const MOST_RESIDENT = 2;
+/** Devices with more shared memory a block have room for several stages; all of those have matrix units. */
+const PLAIN_SHARED_BYTES = 65_536;
+/** Shared memory beside stages and queries: the token's own rows, rotations, the waves' highest scores. */
+const OTHER_BYTES = 4096;
+/** Per wave without background copies: scores and weights, and room to multiply in if there are no matrix units. */
+const PLAIN_WAVE_BYTES = 3072;
+
+/** Of devices that copy in the background, the best first. */
+const STAGED_CHOICES: readonly ShapeChoice[] = [
+  { waves: 4, stages: 3 },
+  { waves: 4, stages: 2 },
+  { waves: 2, stages: 2 },
+];
+/** Of all others: the next tile waits in registers. */
+const PLAIN_CHOICES: readonly ShapeChoice[] = [
+  { waves: 4, stages: 1 },
+  { waves: 2, stages: 1 },
+];
+
+/** The shape for these heads; undefined if attention/decode.hip is the kernel for sequences of every length. */
+export function deepShape(type: KvCacheType, operation: DeepOperation, device: DeepDevice): DeepShape | undefined {
+  const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
+  const isWhole = keyWidth % STEP_COLUMNS === 0 && valueWidth % STEP_COLUMNS === 0;
+  if (type !== "f16" || valuesInKeys || !isWhole || Math.max(keyWidth, valueWidth) > WIDEST_HEAD) return undefined;
+  const isStaged = device.copiesInBackground && device.sharedBytes > PLAIN_SHARED_BYTES;
+  for (const { waves, stages } of isStaged ? STAGED_CHOICES : PLAIN_CHOICES) {
+    const tile = stages > 2 && Math.max(keyWidth, valueWidth) <= NARROW_HEAD ? 32 : 16;
+    const sharedBytes = sharedBytesOf(operation, { waves, stages }, tile);
+    const allBytes = sharedBytes + OTHER_BYTES + (isStaged ? 0 : waves * PLAIN_WAVE_BYTES);
+    if (allBytes > device.sharedBytes) continue;
+    const blocks = kvHeads * Math.ceil(heads / kvHeads / BLOCK_HEADS);
+    const resident = Math.min(MOST_RESIDENT, Math.floor(device.sharedBytes / sharedBytes));
+    return {
+      defines: { WAVES: waves, STAGES: stages, TILE_POSITIONS: tile },
+      sharedBytes,
+      blocks,
+      mostParts: Math.max(1, Math.floor((device.multiprocessors * resident) / blocks)),
+    };
+  }
+  return undefined;
+}
+
+/** Whether sequences of so many splits, rounded up as buckets of steps are, take this form. */
+export function isDeep(operation: Pick<AttentionOperation, "window" | "chunk">, splits: number): boolean {
+  const rounded = 2 ** Math.ceil(Math.log2(Math.max(1, splits)));
+  return visibleSplits(operation, rounded) >= MIN_DEEP_SPLITS;
+}
+
+/** Maximum number of parts of a token that attends to positions in so many splits. */
+export function deepParts({ mostParts }: DeepShape, splits: number): number {
+  return Math.min(mostParts, Math.ceil((splits * SPLIT_POSITIONS + PART_UNIT) / SHORTEST_PART));
+}
+
+/** Blocks of attention/deep-combine.hip for each head: kColumnBlocks there. */
+export function deepCombinedBlocks(valueWidth: number): number {
+  return Math.ceil(valueWidth / COMBINED_COLUMNS);
+}
+
+/** kSharedBytes of kernels/attention/deep-decode.hip. */
+function sharedBytesOf(
+  { keyWidth, valueWidth }: DeepOperation,
+  { waves, stages }: ShapeChoice,
+  tilePositions: number,
+): number {
+  const strideBytes = (width: number): number => (width + 8) * 2;
+  const stagesBytes = waves * stages * tilePositions * (strideBytes(keyWidth) + strideBytes(valueWidth));
+  const resultBytes = waves * BLOCK_HEADS * (valueWidth + 4) * 4;
+  return Math.max(stagesBytes, resultBytes) + 2 * BLOCK_HEADS * strideBytes(keyWidth);
+}

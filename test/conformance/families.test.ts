@@ -1,0 +1,68 @@
+// Random models of every family on every instruction set and on the emulated device against `reference`: windows, sinks, latent
+// attention, experts. All weights are F32, so what is left is f32 in another order, and on the GPU f16 in prompts.
+
+import { afterAll, expect, it } from "vitest";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import type { Backend } from "../../src/backends/contract.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { Model } from "../../src/model/model.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { skipUnsupported } from "../support/unsupported.js";
+import { familyModel } from "./models/family-model.js";
+import { FAMILY_NAMES, type FamilyCase, familyCase } from "./models/family-shapes.js";
+import { distance } from "./models/log-probabilities.js";
+import { randomTokens } from "./models/random-model.js";
+import { describeSubjects } from "./subjects.js";
+
+const TOKENS = 40;
+const LARGEST_DIFFERENCE = 5e-3;
+/** Rounding to f16 may turn the choice of an expert at a single token. */
+const LARGEST_DIVERGENCE = 0.02;
+
+const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
+const CASES = FAMILY_NAMES.flatMap((family) =>
+  Array.from({ length: FULL ? 3 : 1 }, (_, number) => familyCase(family, number)),
+);
+/** For subjects that are slow: experts with biases and sinks, and latent attention. */
+const FEW_CASES = CASES.filter(({ name }) => ["gpt-oss, shape 0", "deepseek2, shape 0"].includes(name));
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+async function logitsOf(path: string, backend: Backend, seed: number): Promise<Float32Array> {
+  await using model = await Model.open(path, backend, { kvCacheType: "f32", contextTokens: TOKENS });
+  return await model.logits(randomTokens(seed, TOKENS));
+}
+
+interface Prepared {
+  readonly path: string;
+  /** What `reference` gives. */
+  readonly expected: Float32Array;
+}
+
+const prepared = new Map<string, Promise<Prepared>>();
+
+/** Written and computed by `reference` once for all subjects. */
+function prepare(randomCase: FamilyCase): Promise<Prepared> {
+  const made = prepared.get(randomCase.name) ?? write(randomCase);
+  prepared.set(randomCase.name, made);
+  return made;
+}
+
+async function write({ name, seed, shape }: FamilyCase): Promise<Prepared> {
+  const path = folder.file(`${name.replaceAll(/\W+/g, "-")}.gguf`);
+  await writeGguf(path, familyModel(seed, shape));
+  return { path, expected: await logitsOf(path, new ReferenceBackend(), seed) };
+}
+
+describeSubjects((subject) => {
+  it.for(subject.spread(CASES, FEW_CASES))("$name", async (randomCase, { skip }) => {
+    const { path, expected } = await prepare(randomCase);
+    await skipUnsupported(skip, async () => {
+      const found = await logitsOf(path, subject.create(), randomCase.seed);
+      const { largest, divergence } = distance(found, expected, randomCase.shape.vocabularySize ?? 0);
+      expect(divergence).toBeLessThan(LARGEST_DIVERGENCE);
+      if (!subject.promptsInHalves) expect(largest).toBeLessThan(LARGEST_DIFFERENCE);
+    });
+  });
+});
