@@ -12,11 +12,13 @@ interface Goal {
   readonly target: (type: string) => number | undefined;
 }
 
-const PREFILL_TYPES = ["Q4_K_M", "Q4_0", "Q8_0"];
+/** The mix that `synth` writes mixtures of experts in. Their decode target is lower: experts are short streams of memory. */
+const EXPERTS_TYPE = "Q4_K";
+const PREFILL_TYPES = ["Q4_K_M", "Q4_0", "Q8_0", EXPERTS_TYPE];
 const BANDWIDTH_TYPES = ["Q8_0", "Q4_K_M"];
 
 export const GOALS: { readonly [Name in Metric]: Goal } = {
-  decode: { better: "higher", unit: "tokens/s", target: () => 1.2 },
+  decode: { better: "higher", unit: "tokens/s", target: (type) => (type === EXPERTS_TYPE ? 1.15 : 1.2) },
   "decode-at-depth": { better: "higher", unit: "tokens/s", target: () => 1.2 },
   prefill: { better: "higher", unit: "tokens/s", target: (type) => (PREFILL_TYPES.includes(type) ? 1.5 : undefined) },
   "first-token": { better: "lower", unit: "ms", target: () => 0.7 },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { GraphBuilder } from "./builder.js";
-import { fuse } from "./fusion.js";
+import { fuse, fuseExperts } from "./fusion.js";
 import { inputsOf, outputOf, type ValueId } from "./operation.js";
 import type { Program } from "./program.js";
 
@@ -228,5 +228,67 @@ describe("fuse", () => {
       });
       expect(groups).toEqual(["embed", "latent-store of 4", "rope-concat of 2", "attention", "select-rows"]);
     });
+  });
+});
+
+/** A network of experts from its router on. */
+function experts(graph: GraphBuilder, input: ValueId, { readsDown = false } = {}): ValueId {
+  const logits = graph.matmul(input, "router", { inputs: WIDTH, outputs: 8 });
+  const routing = graph.emit("routing", {
+    kind: "route-experts",
+    input: logits,
+    used: 2,
+    gating: "softmax",
+    renormalize: true,
+  });
+  const chosen = { matrices: 8, slots: 2, routing } as const;
+  const gate = graph.groupedMatmul(input, "gate", { ...chosen, inputs: WIDTH, rows: 64 });
+  const up = graph.groupedMatmul(input, "up", { ...chosen, inputs: WIDTH, rows: 64 });
+  const gated = graph.glu(gate, up, "silu");
+  const down = graph.groupedMatmul(gated, "down", { ...chosen, inputs: 64, rows: WIDTH, inputStride: 64 });
+  const sum = graph.emit("sum", { kind: "sum-slots", input: down, slots: 2 });
+  return graph.add(input, readsDown ? graph.add(sum, graph.columns(down, "first", 0, WIDTH)) : sum);
+}
+
+describe("fuseExperts", () => {
+  const forms = (subject: Program): readonly string[] =>
+    fuseExperts(subject).groups.map((group) => (group.form === "single" ? group.operation.kind : group.form));
+
+  it("joins gate, up and activation, and the last matmul with its sum and the residual", () => {
+    const subject = program(experts);
+    expect(forms(subject)).toEqual([
+      "embed",
+      "matmuls",
+      "route-experts",
+      "gated-experts",
+      "experts-sum",
+      "select-rows",
+    ]);
+    expect(fuseExperts(subject).groups.flatMap(({ parts }) => parts)).toEqual(subject.operations);
+    expect(formsOf(subject)).not.toContain("gated-experts");
+  });
+
+  it("gives no memory to what is inside of a group", () => {
+    const { groups, memory } = fuseExperts(program(experts));
+    const inside = groups.flatMap((group) => {
+      if (group.form === "gated-experts") return [group.gate.out, group.up.out];
+      return group.form === "experts-sum" ? [group.matmul.out, group.sum.out] : [];
+    });
+    expect(inside.map((id) => memory.slotOf[id])).toEqual([-1, -1, -1, -1]);
+  });
+
+  it("leaves slots that another operation reads", () => {
+    const subject = program((graph, input) => experts(graph, input, { readsDown: true }));
+    expect(forms(subject)).toEqual([
+      "embed",
+      "matmuls",
+      "route-experts",
+      "gated-experts",
+      "grouped-matmul",
+      "sum-slots",
+      "add",
+      "add",
+      "select-rows",
+    ]);
   });
 });

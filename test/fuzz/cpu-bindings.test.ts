@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { describeCpu, requireAddon } from "../conformance/subjects.js";
 import { OPERATIONS } from "../../src/graph/operation-table.js";
 import { Dice } from "../support/dice.js";
-import { attempt, KV_OPTIONS, mutated, spoiltLocations, validSpec, validStep } from "./cpu-bindings.js";
+import { attempt, mutated, spoiltLocations } from "./cpu-bindings.js";
+import { KV_OPTIONS, validSpec, validStep } from "./cpu-program.js";
 
 const CASES = process.env["ROCMFORGE_TEST_FULL"] === "1" ? 20_000 : 1500;
 

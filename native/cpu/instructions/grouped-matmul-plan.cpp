@@ -17,7 +17,7 @@ constexpr size_t kMaxFloatGemvTokens = kGemvTokens;
 /// Weights of one chunk of a single token: see matmul-plan.cpp.
 constexpr size_t kMinChunkBytes = size_t{16} << 10;
 constexpr size_t kMaxChunkBytes = size_t{512} << 10;
-constexpr size_t kRowGranule = 32;
+constexpr size_t kRowGranule = 16;
 constexpr size_t kTilePairs = 256;
 
 ChunkSizes chunks_of_rows(size_t unit_bytes) {

@@ -33,6 +33,8 @@ struct alignas(64) RowChunk {
   float sums_16[2 * kChunkUnits];
   /// Every scale twice.
   float scales_16[2 * kChunkUnits];
+  /// Those of odd units divided by 16, for levels that are left in the high nibbles of their bytes.
+  float nibble_scales[kChunkUnits];
 };
 
 /// The tokens of a panel, interleaved by four columns.

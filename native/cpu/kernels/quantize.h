@@ -79,6 +79,7 @@ inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
     quantize_columns(row, width, unit * kUnit, block);
     memcpy(chunk.values + index * kUnit, block.levels, kUnit);
     chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = block.scale;
+    chunk.nibble_scales[index] = index % 2 == 0 ? block.scale : block.scale / 16;
     chunk.sums[index] = block.scale * (block.sums[0] + block.sums[1]);
     chunk.sums_16[2 * index] = block.scale * block.sums[0];
     chunk.sums_16[2 * index + 1] = block.scale * block.sums[1];

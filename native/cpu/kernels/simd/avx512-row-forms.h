@@ -1,6 +1,6 @@
 // How gemv reads some types with AVX-512, where the general way (two units unpacked and joined) has too many
 // shuffles and shifts for the ports that do them. High nibbles are not shifted down but multiplied where they lie, as
-// 16 times their level, under a sixteenth of the scale: both exact. To be included after the block types.
+// 16 times their level, under a sixteenth of the token's scale: both exact. To be included after the block types.
 
 #pragma once
 
@@ -13,14 +13,26 @@ inline __m512i halves_of(char low, char high) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set1_epi8(low)), _mm256_set1_epi8(high), 1);
 }
 
+/// Scales of units whose levels are in low and high nibbles in turn.
+struct NibbleScales {
+  Scales32 units;
+};
+inline NibbleScales first_units(const NibbleScales& from, size_t units) { return {first_units(from.units, units)}; }
+
+template <bool kMinima>
+inline void combine(const NibbleScales& weight, const RowChunk& token, Combined<NibbleScales>& combined,
+                    RowSums& sums) {
+  combined.scales = _mm512_castps256_ps512(_mm256_mul_ps(weight.units.scales, _mm256_loadu_ps(token.nibble_scales)));
+  if (kMinima) sums.minima = _mm256_fmadd_ps(weight.units.minima, _mm256_loadu_ps(token.sums), sums.minima);
+}
+inline __m512 spread(const Combined<NibbleScales>& combined, size_t unit) {
+  return spread(Combined<Scales32>{combined.scales}, unit);
+}
+
 template <>
 struct RowScales<Q4_K> {
-  using Result = Scales32;
-  static Result of(const uint8_t* chunk) {
-    Scales32 scales = six_bit_scales(chunk);
-    scales.scales = _mm256_mul_ps(scales.scales, _mm256_setr_ps(1, 0.0625f, 1, 0.0625f, 1, 0.0625f, 1, 0.0625f));
-    return scales;
-  }
+  using Result = NibbleScales;
+  static Result of(const uint8_t* chunk) { return {six_bit_scales(chunk)}; }
 };
 template <>
 inline __m512i row_levels<Q4_K>(const uint8_t* chunk, size_t unit) {
