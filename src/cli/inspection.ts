@@ -7,7 +7,9 @@ import { GgufError, ModelError, type RocmForgeError } from "../errors.js";
 import type { GgufFile, GgufPart, MappingState } from "../gguf/file.js";
 import type { GgufMetadata } from "../gguf/metadata.js";
 import { GraphBuilder } from "../graph/builder.js";
+import { kvGroups } from "../graph/cache-groups.js";
 import { countParameters, type ParameterCount } from "../graph/parameter-count.js";
+import { kvLayers, type KvReach, type KvShape } from "../graph/program.js";
 import type { GgufScalar, GgufValue } from "../gguf/value.js";
 import { readRecommendedSampling, type RecommendedSampling } from "../sampler/recommended-sampling.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
@@ -53,6 +55,13 @@ export interface ByteShare {
   readonly share: number;
 }
 
+/** Layers of the KV cache that queries see equally far back. */
+export interface KvGroupInspection extends KvReach {
+  readonly layers: number;
+  /** Of all these layers, in f16. */
+  readonly bytesPerToken: number;
+}
+
 /** What a file says about itself. */
 export interface Inspection {
   readonly path: string;
@@ -65,6 +74,8 @@ export interface Inspection {
   readonly parameters: HyperParameters | undefined;
   /** Parameters that inference uses, and those that one token uses; undefined for an unsupported architecture. */
   readonly parameterCount: ParameterCount | undefined;
+  /** What the KV cache stores of a token, by cache group; undefined for an unsupported architecture. */
+  readonly kvCacheGroups: readonly KvGroupInspection[] | undefined;
   readonly tokenizer: TokenizerInspection | undefined;
   /** The sampling that the file recommends. */
   readonly sampling: RecommendedSampling;
@@ -123,11 +134,26 @@ export function inspectFile(file: GgufFile): InspectionResult {
   return { inspection, failure: modelFailure ?? tokenizerFailure };
 }
 
-const NO_PARAMETERS = { parameters: undefined, parameterCount: undefined };
+const NO_PARAMETERS = { parameters: undefined, parameterCount: undefined, kvCacheGroups: undefined };
+const HALF_BYTES = 2;
 
-function inspectModel(
-  file: GgufFile,
-): Pick<Inspection, "architecture" | "parameters" | "parameterCount"> & { readonly failure?: RocmForgeError } {
+function inspectKvCache(kv: KvShape): readonly KvGroupInspection[] {
+  const shapes = kvLayers(kv);
+  const bytesOf = (layer: number): number =>
+    shapes[layer].kvHeads * (shapes[layer].keyWidth + shapes[layer].valueWidth) * HALF_BYTES;
+  return kvGroups(kv).map(({ layers, ...reach }) => ({
+    ...reach,
+    layers: layers.length,
+    bytesPerToken: layers.reduce((sum, layer) => sum + bytesOf(layer), 0),
+  }));
+}
+
+function inspectModel(file: GgufFile): Pick<
+  Inspection,
+  "architecture" | "parameters" | "parameterCount" | "kvCacheGroups"
+> & {
+  readonly failure?: RocmForgeError;
+} {
   const { tensors, metadata } = file;
   const stated = metadata.get("general.architecture");
   const name = typeof stated === "string" ? stated : undefined;
@@ -138,7 +164,9 @@ function inspectModel(
     if (tensors.size === 0) return { architecture, ...NO_PARAMETERS };
     const parameters = descriptor.readHyperParameters(source);
     const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => tensors.has(tensor) });
-    return { architecture, parameters, parameterCount: countParameters(descriptor.buildGraph(graph, parameters)) };
+    const program = descriptor.buildGraph(graph, parameters);
+    const kvCacheGroups = inspectKvCache(program.kv);
+    return { architecture, parameters, parameterCount: countParameters(program), kvCacheGroups };
   } catch (error) {
     if (error instanceof ModelError)
       return { architecture: { name, supported: false, problem: error.message }, ...NO_PARAMETERS };

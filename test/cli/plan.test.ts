@@ -130,6 +130,9 @@ describe("as text", () => {
         { layers: [5], positions: 8192 },
       ],
     });
+    const { stdout: inspected } = await rocmforge(["inspect", path]);
+    expect(inspected).toMatch(/^ {2}KV cache +640 bytes a token in f16 of 5 layers: a window of 64 tokens$/m);
+    expect(inspected).toMatch(/^ {2}KV cache +128 bytes a token in f16 of 1 layer: all tokens$/m);
     const { stdout: dump } = await rocmforge([...args, "--dump"]);
     expect(dump).toMatch(/^ {2}cache group 0: layers 0, 1, 2, 3, 4: a window of 64 tokens$/m);
   });

@@ -21,6 +21,7 @@ import { expandHome } from "../home-path.js";
 import { type ByteShare, inspectFile, type Inspection, type ShownValue } from "../inspection.js";
 import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
+import { reachText } from "../program-text.js";
 
 const NAME = "inspect";
 const BAR_WIDTH = 40;
@@ -80,7 +81,8 @@ function describe(inspection: Inspection): string {
   ].join("\n");
 }
 
-function describeArchitecture({ architecture, parameters, parameterCount, tensors }: Inspection): string[] {
+function describeArchitecture(inspection: Inspection): string[] {
+  const { architecture, parameters, parameterCount, kvCacheGroups = [], tensors } = inspection;
   const name = architecture.name === undefined ? "not stated" : printable(architecture.name);
   const verdict = architecture.supported ? "supported" : "not supported";
   const lines = ["", `architecture: ${name} (${verdict})`];
@@ -95,6 +97,10 @@ function describeArchitecture({ architecture, parameters, parameterCount, tensor
     formatTable([
       ...(parameterCount === undefined ? [] : [["parameters", describeCount(parameterCount)]]),
       ["layers", formatNumber(layers.length)],
+      ...kvCacheGroups.map(({ layers: members, bytesPerToken, ...reach }) => [
+        "KV cache",
+        `${formatBytes(bytesPerToken)} a token in f16 of ${countOf(members, "layer")}: ${reachText(reach)}`,
+      ]),
       ...parameterRows("", rest),
     ]),
     ...describeLayerSpecs(layers),
