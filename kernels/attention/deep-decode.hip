@@ -9,7 +9,9 @@
 // Defines: KV_TYPE (1), KEY_WIDTH, VALUE_WIDTH (multiples of 16), BLOCK_TOKENS, GROUP, WAVES, STAGES, TILE_POSITIONS,
 // those of attention/heads.h and attention/attributes.h.
 //
-// v1  not measured.
+// v1  11.2 µs on an H200 for 32 query heads over 4 of 128 columns at depth 16,384 (33.5 MB), in a graph of such launches;
+//     10.7 for 64 over 8 of 64; 37.9 for 16 over 8 of 256 (134 MB). 210 registers, two blocks a multiprocessor.
+// v2  weights of norms are read before the wait; not measured.
 #ifndef WAVES
 #define WAVES 4
 #endif

@@ -5,10 +5,7 @@
 #include "attention/attributes.h"
 
 /** Shorter parts would take longer to begin and to merge than to read; also in src/backends/gpu/memory/deep-attention.ts. */
-#ifndef SHORTEST_PART
-#define SHORTEST_PART 256
-#endif
-constexpr int kShortestPart = SHORTEST_PART;
+constexpr int kShortestPart = 256;
 /** Parts begin and end at multiples of it, but for the last one: whole tiles for every wave. */
 constexpr int kPartUnit = 64;
 

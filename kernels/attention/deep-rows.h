@@ -1,5 +1,5 @@
 // The rows of one wave's tiles of positions on their way from an f16 cache to shared memory. With STAGES of 2 and more
-// the copies run in the background, STAGES − 1 tiles ahead; with 1 the next tile waits in registers while one is used.
+// the copies of the next STAGES − 1 tiles run in the background; with 1 the next tile waits in registers while one is used.
 // A file that includes this has kWaves, kTile, kStages, kKeyStride and kValueStride (halves from one row of a
 // tile to the next).
 #pragma once
@@ -144,10 +144,10 @@ DEVICE void walk_tiles(const DeepSource& source, DeepWalk& walk, Each each) {
   for (int first = walk.first; first <= source.last; first += kWalkStep) {
     wait_for_copy_groups<kStages - 2>();
     wave_barrier();
-    const int ahead = first + (kStages - 1) * kWalkStep;
-    if (ahead <= source.last) bring_tile(source, ahead, walk.rows, walk.stages + free * kTileHalves);
+    const int upcoming = first + (kStages - 1) * kWalkStep;
+    if (upcoming <= source.last) bring_tile(source, upcoming, walk.rows, walk.stages + free * kTileHalves);
     end_copy_group();
-    walk.rows = find_row(source, ahead + kWalkStep);
+    walk.rows = find_row(source, upcoming + kWalkStep);
     each(walk.stages + stage * kTileHalves, first);
     stage = stage + 1 == kStages ? 0 : stage + 1;
     free = free + 1 == kStages ? 0 : free + 1;

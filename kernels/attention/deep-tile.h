@@ -45,15 +45,15 @@ DEVICE void add_tile(const u16* keys, const u16* values, int first, DeepSums& su
   u16* const weights = reinterpret_cast<u16*>(weights_of_waves[wave_index()]);
 #pragma unroll
   for (int place = 0; place < kTile; place += 16) {
-    Tile products;
-    clear_tile(products);
+    Tile dots;
+    clear_tile(dots);
 #pragma unroll 4
     for (int step = 0; step < kKeySteps; step++)
-      multiply_add(products, load_fragment(sums.queries + step * 16, kKeyStride),
+      multiply_add(dots, load_fragment(sums.queries + step * 16, kKeyStride),
                    load_fragment(keys + place * kKeyStride + step * 16, kKeyStride));
 #pragma unroll
     for (int element = 0; element < kTileElements; element++)
-      scores[tile_row(element) * kScoreStride + place + tile_column(element)] = products.values[element];
+      scores[tile_row(element) * kScoreStride + place + tile_column(element)] = dots.values[element];
   }
   wave_barrier();
 

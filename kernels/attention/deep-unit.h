@@ -41,22 +41,22 @@ DEVICE void add_tile(const u16* keys, const u16* values, int first, DeepSums& su
   float top = sums.highest;
 #pragma unroll
   for (int sixteen = 0; sixteen < kTile / 16; sixteen++) {
-    float products[2][2][4] = {};
+    float dots[2][2][4] = {};
 #pragma unroll
     for (int step = 0; step < kKeySteps; step++) {
       const Fragment key = load_fragment(keys + sixteen * 16 * kKeyStride + step * 16, kKeyStride);
       const u32(&lines)[4] = sums.queries[step];
 #pragma unroll
       for (int eight = 0; eight < 2; eight++)
-        multiply_add_8(products[step % 2][eight], lines[0], lines[1], lines[2], lines[3], key.words[eight],
+        multiply_add_8(dots[step % 2][eight], lines[0], lines[1], lines[2], lines[3], key.words[eight],
                        key.words[eight + 2]);
     }
 #pragma unroll
     for (int eight = 0; eight < 2; eight++) {
 #pragma unroll
       for (int one = 0; one < 2; one++) {
-        const float first_part = products[0][eight][one] + products[1][eight][one];
-        const float rest = products[0][eight][2 + one] + products[1][eight][2 + one];
+        const float first_part = dots[0][eight][one] + dots[1][eight][one];
+        const float rest = dots[0][eight][2 + one] + dots[1][eight][2 + one];
         const int position = first + sixteen * 16 + eight * 8 + lane_index() % 4 * 2 + one;
         const float score = visible(position) ? capped_score((first_part + rest) * sums.back) : negative_infinity();
         scores[sixteen * 2 + eight][one] = score;

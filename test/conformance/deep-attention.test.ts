@@ -15,7 +15,7 @@ const BLOCK_TOKENS = 16;
 /** Blocks that hold the beginning of every sequence, over and over. */
 const REPEATED = 5;
 const FILLED = REPEATED * BLOCK_TOKENS;
-const CONTEXT = 3072;
+const CONTEXT = 5120;
 /** Inputs of the tokens that fill those blocks, and of the tokens that are decoded. */
 const ROWS = FILLED + 16;
 const CACHE = { type: "f16", blockTokens: BLOCK_TOKENS, blocks: CONTEXT / BLOCK_TOKENS } as const;
@@ -75,7 +75,7 @@ describeSubjects((subject) => {
     "$heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth",
     async (heads) => {
       const wanted = attentionCase(heads, { ...CACHE, rotated: true }, ROWS);
-      await expectAttention(subject, wanted, stepsAt([1100], [2047], [3000]), widthOf(heads));
+      await expectAttention(subject, wanted, stepsAt([1100], [2048], [4500]), widthOf(heads));
     },
   );
 

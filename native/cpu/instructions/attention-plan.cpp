@@ -1,9 +1,9 @@
-// How attention is checked and planned; attention.cpp runs it.
+// Checks and plans attention: how many query heads and tokens attend together, and whether threads share the spans of a task.
 
 #include <algorithm>
 
 #include "../engine/scratch.h"
-#include "attention.h"
+#include "attention-plan.h"
 
 namespace rocmforge {
 

@@ -2,10 +2,11 @@
 // or its chunk. Queries of one KV head and a few tokens attend together, span by span. A query's result is the merge of its
 // spans in order, so it is the same whether one thread computes all spans or several share them.
 
-#include "attention.h"
-
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "attention-plan.h"
 
 namespace rocmforge {
 
@@ -204,16 +205,12 @@ class AttentionRun {
   size_t value_stride_;
 };
 
+const InstructionKind kAttention("attention", read_as<Attention>);
+
 }  // namespace
 
 void Attention::run(const StepRun& run, Member& member, const InstructionPlan* plan) const {
   AttentionRun(run, member, *this, static_cast<const AttentionPlan&>(*plan)).execute();
 }
-
-namespace {
-
-const InstructionKind kAttention("attention", read_as<Attention>);
-
-}  // namespace
 
 }  // namespace rocmforge

@@ -26,7 +26,7 @@ const REASONING: readonly ReasoningMarks[] = [
 /** Marks that only one convention has, by which its templates are recognised; the first that a template has decides. */
 const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[] = [
   ["<|constrain|>", "harmony"],
-  ["<|channel|>commentary", "harmony"],
+  ["<|start|>assistant", "harmony"],
   ["<|tool_call:begin|>", "marked-parts"],
   ["<|tool_call>", "quoted-map"],
   ["<|tool_calls_section_begin|>", "numbered-json"],
@@ -49,6 +49,16 @@ const TELLTALES: readonly (readonly [mark: string, convention: CallConvention])[
 /** Tokens of the vocabulary that tell the convention if the template does not. */
 const TELLTALE_TOKENS: readonly (readonly [token: string, convention: CallConvention])[] = [
   ["<|tool_call_start|>", "python-calls"],
+  ["<|tool_call>", "quoted-map"],
+  ["<|tool_calls_section_begin|>", "numbered-json"],
+  ["<|tool_call:begin|>", "marked-parts"],
+  ["<minimax:tool_call>", "named-parameters"],
+  ["<seed:tool_call>", "seed-parameters"],
+  ["<|tools_prefix|>", "keyed-list"],
+  ["<|START_ACTION|>", "action-list"],
+  ["<｜tool▁call▁begin｜>", "separated-json"],
+  [MISTRAL_ARGUMENTS, "bracketed-arguments"],
+  [MISTRAL_CALLS, "bracketed"],
 ];
 
 /** Whether a text is one token of the vocabulary. */

@@ -355,6 +355,11 @@ describe("any reply of any convention", () => {
 
 test("conventions are told from what templates write, and from the vocabulary if they write nothing", () => {
   expect(callConvention("List of tools: {{ tools }}", (token) => token === "<|tool_call_start|>")).toBe("python-calls");
+  expect(callConvention("List of tools: {{ tools }}", (token) => token.startsWith("[TOOL_C"))).toBe("bracketed");
+  expect(callConvention("List of tools: {{ tools }}", () => false)).toBe("bare-json");
+  expect(callConvention("<|start|>{{ role }}<|message|>{{ text }}<|end|>{% endfor %}<|start|>assistant")).toBe(
+    "harmony",
+  );
   expect(callConvention("<|START_ACTION|> … <|START_TEXT|>")).toBe("action-text");
   expect(callConvention("'<tool_call>' … '<parameter=' …", () => true)).toBe("tagged-parameters");
   expect(reasoningMarks("</think>", () => false, "harmony")).toBeUndefined();

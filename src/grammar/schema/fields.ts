@@ -129,7 +129,12 @@ function textsOf(context: FieldContext, plain: PlainSchema, { mark }: FieldStyle
       typeof value === "string" && (mark === undefined || !value.includes(mark)) ? [text(value)] : [],
     );
   if (!typesOf(schema, place).includes("string")) return [];
-  const inside = rawString(mark, context.stringDemands(plain), place);
+  const demands = context.stringDemands(plain);
+  const { patterns, limits, excluded = [] } = demands;
+  // Most strings are any text, for which one rule is enough.
+  if (patterns.length + excluded.length === 0 && limits.min === 0 && limits.max === Infinity)
+    return [context.json.once("raw", mark ?? "", () => rawString(mark, demands, place))];
+  const inside = rawString(mark, demands, place);
   return inside === NOTHING ? [] : [inside];
 }
 

@@ -121,6 +121,27 @@ describe.each(["reference", "cpu"] as const)("windows on %s", (backend) => {
   });
 });
 
+it("serves from a cache of fixed size, whose windows many sequences share", async () => {
+  const serving = { kvCacheTokens: 2048, maxSequences: 4 };
+  await using model = await openModel(
+    path,
+    { backend: "cpu", deterministic: true, contextTokens: CONTEXT },
+    { serving },
+  );
+  const [window, full] = model.plan.kvCacheBlocks(2048, 4);
+  expect(full).toBe(2048 / BLOCK_TOKENS);
+  expect(window).toBeLessThan(full);
+  expect(model.engine.statistics()).toMatchObject({ blocks: window + full, freeBlocks: window + full });
+  expect(model.engine.contextTokens).toBe(CONTEXT);
+  // Together longer than the cache, so that some wait or are preempted.
+  const prompts = [500, 601, 702, 400, 555, 333].map((length, index) => randomTokens(40 + index, length));
+  const found = await Promise.all(prompts.map((prompt) => complete(model, prompt, 12)));
+  for (const [index, { tokens }] of found.entries())
+    expect(tokens[0]).toEqual(await expectedTokens(model, prompts[index], 12));
+  const { blocks, freeBlocks, cachedBlocks } = model.engine.statistics();
+  expect(freeBlocks + cachedBlocks).toBe(blocks);
+});
+
 it("has one group where the context is no longer than the window", async () => {
   await using model = await loadModel(path, { backend: "reference", contextTokens: WINDOW });
   expect(model.plan.program.kv.groups).toBeUndefined();

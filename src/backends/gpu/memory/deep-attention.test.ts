@@ -45,11 +45,15 @@ it("is taken alike by all steps of a bucket", () => {
   for (let splits = 1; splits <= 512; splits++) {
     const bucket = 2 ** Math.ceil(Math.log2(splits));
     for (const window of [undefined, 100, 1024, 4096]) {
-      const operation = window === undefined ? {} : { window };
+      const operation = { ...QWEN, ...(window === undefined ? {} : { window }) };
       expect(isDeep(operation, splits)).toBe(isDeep(operation, bucket));
     }
   }
-  expect([8, 9].map((splits) => isDeep({}, splits))).toEqual([false, true]);
+  const isDeepAt = (width: number, splits: readonly number[]): readonly boolean[] =>
+    splits.map((count) => isDeep({ keyWidth: width, valueWidth: width }, count));
+  expect(isDeepAt(64, [8, 9])).toEqual([false, true]);
+  expect(isDeepAt(128, [16, 17])).toEqual([false, true]);
+  expect(isDeepAt(256, [32, 33])).toEqual([false, true]);
 });
 
 it("has no more parts than there is room for, and at least those that a kernel counts", () => {

@@ -42,8 +42,12 @@ const STEP_COLUMNS = 16;
 const WIDEST_HEAD = 256;
 /** Heads up to this width have tiles of 32 positions and not 16. */
 const NARROW_HEAD = 64;
-/** Splits of attention/decode.hip from which on this form is faster. */
-const MIN_DEEP_SPLITS = 16;
+/** Splits of attention/decode.hip from which on this form is faster, by the widest head of an operation. */
+const MIN_DEEP_SPLITS = [
+  { width: 64, splits: 16 },
+  { width: 128, splits: 32 },
+  { width: 256, splits: 64 },
+] as const;
 /** Blocks of a multiprocessor, at most: one begins and ends while another one reads. */
 const MOST_RESIDENT = 2;
 /** Devices with more shared memory a block have room for several stages; all of those have matrix units. */
@@ -89,9 +93,14 @@ export function deepShape(type: KvCacheType, operation: DeepOperation, device: D
 }
 
 /** Whether sequences of so many splits, rounded up as buckets of steps are, take this form. */
-export function isDeep(operation: Pick<AttentionOperation, "window" | "chunk">, splits: number): boolean {
+export function isDeep(
+  operation: Pick<AttentionOperation, "keyWidth" | "valueWidth" | "window" | "chunk">,
+  splits: number,
+): boolean {
   const rounded = 2 ** Math.ceil(Math.log2(Math.max(1, splits)));
-  return visibleSplits(operation, rounded) >= MIN_DEEP_SPLITS;
+  const widest = Math.max(operation.keyWidth, operation.valueWidth);
+  const least = MIN_DEEP_SPLITS.find(({ width }) => widest <= width);
+  return least !== undefined && visibleSplits(operation, rounded) >= least.splits;
 }
 
 /** Maximum number of parts of a token that attends to positions in so many splits. */

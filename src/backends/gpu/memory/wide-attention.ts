@@ -96,7 +96,7 @@ function firstFitting(
   return shapes.find((shape) => shape.sharedBytes <= availableBytes);
 }
 
-/** kSharedBytes of kernels/attention/wide.h. */
+/** kSharedBytes of kernels/attention/wide-memory.h. */
 function sharedBytesOf(
   { keyWidth, valueWidth, valuesInKeys = false }: WideWidths,
   parts: number,

@@ -1,4 +1,5 @@
-// attention as its files share it: the instruction, and how it divides a step.
+// The attention instruction's fields, and its plan: how the queries of a step are divided into tasks, and where their
+// partial results are kept. attention-plan.cpp checks and plans, attention.cpp runs.
 
 #pragma once
 
