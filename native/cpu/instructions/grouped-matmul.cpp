@@ -57,8 +57,8 @@ class GroupedRun {
   }
 
   /// Epilogues and the gated linear unit of one slot: the result is in `results[0]`.
-  void finish_slot(size_t token, size_t slot, size_t matrix, size_t first_row, size_t rows,
-                   float* const (&results)[2]) const {
+  void apply_epilogues(size_t token, size_t slot, size_t matrix, size_t first_row, size_t rows,
+                       float* const (&results)[2]) const {
     const float factor = instruction_.weighted ? routing_row(token)[instruction_.slots + slot] : 1.0f;
     for (size_t index = 0; index < instruction_.stacks.size(); index++)
       apply_epilogue(instruction_.stacks[index], matrix, first_row, rows, factor, results[index]);
@@ -98,7 +98,7 @@ class GroupedRun {
       run_.matmul_kernels().gemv(weight, weight_row(stack, matrix, row), count,
                                  own_activations(slot, activation_kind(weight.type)), 0, 1, results[index], count);
     }
-    finish_slot(0, slot, matrix, row, count, results);
+    apply_epilogues(0, slot, matrix, row, count, results);
   }
 
   void sum_rows(size_t row, size_t count) {
@@ -185,7 +185,7 @@ class GroupedRun {
         const size_t token = pair / instruction_.slots;
         const size_t slot = pair % instruction_.slots;
         float* const results[2] = {results_[0] + index * kGemmRows, results_[1] + index * kGemmRows};
-        finish_slot(token, slot, active.matrix, row, rows, results);
+        apply_epilogues(token, slot, active.matrix, row, rows, results);
         float* const target = instruction_.summed ? slot_results(pair) : out_.row(token) + slot * instruction_.outputs;
         std::memcpy(target + row, results[0], rows * sizeof(float));
       }

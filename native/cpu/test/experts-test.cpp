@@ -20,7 +20,7 @@ struct ExpertOptions {
   bool deterministic = false;
   const char* isa = nullptr;
   /// Gate, up and activation are one instruction, and so are down, sum and residual.
-  bool fused = true;
+  bool joined = true;
   /// The routing is the embedding itself, whose numbers are those of no experts.
   bool hostile = false;
 };
@@ -88,7 +88,7 @@ ProgramSpec expert_spec(const ExpertOptions& options) {
   downs["bias"] = program.weight_of(TensorType::f16, kWidth, kExperts);
   const Id gated = program.value_of(kSlots * kExpertWidth);
   const Id out = program.value_of(kWidth);
-  if (options.fused) {
+  if (options.joined) {
     program.fields.push_back(grouped_of(x, routing, 0, kExpertWidth, {gates, ups}, gated));
     program.fields.back().set_text("activation", "swiglu-oai");
     program.fields.push_back(grouped_of(gated, routing, kExpertWidth, kWidth, {downs}, out));
@@ -195,8 +195,8 @@ std::vector<double> expected_row(const std::vector<std::vector<double>>& weights
 
 void test_values(const KernelTable& table) {
   for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
-    for (const bool fused : {true, false}) {
-      const Model model(expert_spec({type, 3, false, table.name, fused}), 2);
+    for (const bool joined : {true, false}) {
+      const Model model(expert_spec({type, 3, false, table.name, joined}), 2);
       const std::vector<std::vector<double>> weights = weights_of(model);
       for (const size_t tokens : {1, 2, 9, 40, 300}) {
         const StepInput step = expert_step(0, tokens);
@@ -209,8 +209,8 @@ void test_values(const KernelTable& table) {
             size += expected[k] * expected[k];
           }
         }
-        CHECK(error / size < (type == TensorType::f32 ? 1e-10 : 1e-3), "%s, type %u, fused %d, %zu tokens: error %g",
-              table.name, static_cast<unsigned>(type), fused, tokens, error / size);
+        CHECK(error / size < (type == TensorType::f32 ? 1e-10 : 1e-3), "%s, type %u, joined %d, %zu tokens: error %g",
+              table.name, static_cast<unsigned>(type), joined, tokens, error / size);
       }
     }
   }
@@ -236,8 +236,8 @@ void test_deterministic(const KernelTable& table) {
 /// Numbers that no expert has, NaN and infinity among them, read no memory outside of the weights.
 void test_hostile(const KernelTable& table) {
   for (const TensorType type : {TensorType::f32, TensorType::q8_0}) {
-    for (const bool fused : {true, false}) {
-      const Model model(expert_spec({type, 2, false, table.name, fused, true}), 0);
+    for (const bool joined : {true, false}) {
+      const Model model(expert_spec({type, 2, false, table.name, joined, true}), 0);
       for (const size_t tokens : {1, 3, 200})
         CHECK(run_step(model, expert_step(0, tokens)).size() == std::min<size_t>(tokens, 60), "rows");
     }
@@ -253,9 +253,9 @@ FieldMap& nth(ProgramSpec& spec, const char* kind, size_t index) {
 
 void test_refusals() {
   using Change = std::function<void(FieldMap&)>;
-  const auto refuse = [](const char* part, const char* kind, size_t index, const Change& change, bool fused = true) {
+  const auto refuse = [](const char* part, const char* kind, size_t index, const Change& change, bool joined = true) {
     ExpertOptions options;
-    options.fused = fused;
+    options.joined = joined;
     ProgramSpec spec = expert_spec(options);
     change(nth(spec, kind, index));
     check_refused(part, [&] {
