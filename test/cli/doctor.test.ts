@@ -102,7 +102,7 @@ describe("this machine", () => {
       const { diagnostics = {} } = cpuOf(reportOf(finished)) ?? {};
       expect(diagnostics).toMatchObject({
         addon: expect.stringMatching(/rocmforge_cpu\.node$/),
-        bindingsVersion: 4,
+        bindingsVersion: 6,
         isaForced: false,
       });
       expect(diagnostics["isa"]).toBe((diagnostics["instructionSets"] as readonly string[])[0]);

@@ -18,8 +18,11 @@ import { describeSubjects, type Subject } from "./subjects.js";
 
 type Skip = TestContext["skip"];
 
-/** If keys are computed, one at the border between two levels of q8_0 may be rounded either way. */
-const LEVELS_TOLERANCE = 1e-6;
+/**
+ * If keys are computed, one at the border between two levels of the cache's type may be rounded either way: a step of q8_0, or
+ * 2⁻¹⁰ of a value for about one in a thousand halves.
+ */
+const COMPUTED_TOLERANCES: Readonly<Partial<Record<KvCacheType, number>>> = { q8_0: 1e-6, f16: 1e-9 };
 
 const TYPES: readonly KvCacheType[] = ["f32", "f16", "q8_0"];
 
@@ -128,8 +131,8 @@ describeSubjects((subject) => {
     skip: Skip,
   ): Promise<void> => {
     skipUnsupported(subject, wanted, skip);
-    const isQuantized = wanted.kvCacheType === "q8_0" && computesKeys(wanted);
-    await expectAttention(subject, wanted, steps, width, isQuantized ? LEVELS_TOLERANCE : undefined);
+    const tolerance = computesKeys(wanted) ? COMPUTED_TOLERANCES[wanted.kvCacheType ?? "f16"] : undefined;
+    await expectAttention(subject, wanted, steps, width, tolerance);
   };
 
   const preparations = TYPES.flatMap((type) => PREPARATIONS.map((preparation) => ({ type, ...preparation })));

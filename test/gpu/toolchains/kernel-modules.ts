@@ -34,6 +34,8 @@ export interface KernelModule {
 const MAX_TOKENS = 512;
 const MAX_OUTPUTS = 128;
 const CONTEXT_TOKENS = 1024;
+/** Deep enough for the form of decode attention that long sequences take, for heads of any width. */
+const DEEP_TOKENS = 16_384;
 const BLOCK_TOKENS = 32;
 const KV_CACHE_TYPES = ["f16", "f32", "q8_0"] as const;
 
@@ -57,6 +59,19 @@ function stepSizes(): readonly LaunchSize[] {
     size(tokens, Math.min(tokens, MAX_OUTPUTS), tokens),
     size(tokens, Math.min(tokens, MAX_OUTPUTS), 1),
   ]);
+}
+
+/** One sequence that decodes late in a long context. */
+function deepSize(): LaunchSize {
+  return exactSize({
+    tokens: 1,
+    outputs: 1,
+    scored: 1,
+    longestRun: 1,
+    longest: DEEP_TOKENS,
+    sequences: 1,
+    tiles: 1,
+  });
 }
 
 class ModuleList {
@@ -118,6 +133,8 @@ export function kernelModules(models: readonly RepresentativeModel[], target: Ta
       // Deterministic steps differ in nothing that depends on how keys are stored.
       for (const deterministic of kvCacheType === "f16" ? [false, true] : [false])
         addSteps(list, model, contextOf(model, target, limits, deterministic), sizes);
+      const deepLimits = { ...limits, contextTokens: DEEP_TOKENS };
+      if (kvCacheType === "f16") addSteps(list, model, contextOf(model, target, deepLimits, false), [deepSize()]);
     }
   }
   return list.all();
