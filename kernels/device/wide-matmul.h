@@ -8,7 +8,7 @@
 //   wide_begin()            before products whose left operand or sums have been written by other instructions
 //   wide_multiply_add<C>(sums, left, place)   of the first C lines; k from the chunk on where `place` is
 //   wide_end()              makes a group of the products since the last one
-//   wide_wait<Groups>()     until at most so many groups are under way: their operands must stay as they are
+//   wide_wait<Groups>()     until at most `Groups` groups are under way, whose operands must stay as they are
 #pragma once
 #include "device/matrix-unit.h"
 

@@ -6,7 +6,7 @@
 //   ROUTED: matmul/expert-slot.h. ROWS, SPLIT, DEPTH, THREADS, WIDTH, BIAS_TYPE: matmul/row-stream.h. ACTIVATION:
 //   device/activation.h. STAGED, NORMED: as in matmul/gemv.hip, of a single token; with NORM 0 f32 rows are quantized here
 //   without a norm, those of slot s from column s × normed_slot_stride on.
-//   SHARED_SLOTS n: a shared expert n times as wide as the others is so many slots more, with weights of SHARED_TYPE0 and
+//   SHARED_SLOTS n: a shared expert n times as wide as the others is n further slots, with weights of SHARED_TYPE0 and
 //   SHARED_TYPE1 and without biases and factors; their results follow those of the chosen experts.
 // Grid: x = ⌈rows ÷ (passes × kPassRows)⌉, y = SHARED_SLOTS + slots, z = tokens.
 // v1 gate, up and activation as one launch; norm, quantization and the choice of experts inside. Not measured yet.

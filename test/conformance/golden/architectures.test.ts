@@ -1,11 +1,8 @@
 // One small model per architecture against llama.cpp's log-probabilities: exactly on `reference`, and on the other backends
 // no further away than 1.25 times what llama.cpp's own rounding moves them.
 
-import { describe, expect, it, type TestContext } from "vitest";
-import type { Backend } from "../../../src/backends/contract.js";
+import { describe, expect, it } from "vitest";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
-import type { ExecutionPlan } from "../../../src/plan/execution-plan.js";
-import { skipUnsupported } from "../../support/unsupported.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { describeSubjects } from "../subjects.js";
 import {
@@ -25,16 +22,6 @@ const MODELS = goldenModels();
 const FEW_NAMES = new Set(["gemma2"]);
 const FEW_MODELS = MODELS.filter(({ name }) => FEW_NAMES.has(name));
 
-/** Runs `use` with a plan; a file or an operation that is not supported yet skips the test with its reason. */
-function withSupportedPlan(
-  golden: GoldenModel,
-  backend: Backend,
-  skip: TestContext["skip"],
-  use: (plan: ExecutionPlan) => Promise<void>,
-): Promise<void> {
-  return skipUnsupported(skip, () => withGoldenPlan(golden, backend, use));
-}
-
 /** Absolute differences at the stored positions. */
 function differences({ positions, logProbs }: GoldenModel, rows: readonly Float32Array[]): readonly number[] {
   return positions.flatMap((position, index) => {
@@ -52,9 +39,9 @@ it("has the golden files that are kept in the repository at least", () => {
 });
 
 describe("reference", () => {
-  it.for(MODELS)("$name", async (golden, { skip }) => {
+  it.for(MODELS)("$name", async (golden) => {
     await using backend = new ReferenceBackend();
-    await withSupportedPlan(golden, backend, skip, async (plan) => {
+    await withGoldenPlan(golden, backend, async (plan) => {
       for (const run of PROMPT_RUNS) {
         const rows = await promptLogits(plan, golden.ids, run);
         expect(Math.max(...differences(golden, rows)), `prompt ${run.title}`).toBeLessThan(EXACT);
@@ -67,10 +54,10 @@ describe("reference", () => {
 
 describeSubjects(
   (subject) => {
-    it.for(subject.cases(MODELS, FEW_MODELS))("$name", async (golden, { skip }) => {
+    it.for(subject.cases(MODELS, FEW_MODELS))("$name", async (golden) => {
       const drift = golden.drift ?? 0;
       await using backend = subject.create();
-      await withSupportedPlan(golden, backend, skip, async (plan) => {
+      await withGoldenPlan(golden, backend, async (plan) => {
         for (const run of PROMPT_RUNS) {
           const found = differences(golden, await promptLogits(plan, golden.ids, run));
           const mean = found.reduce((total, difference) => total + difference, 0) / found.length;

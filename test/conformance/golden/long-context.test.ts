@@ -1,12 +1,11 @@
 // Positions past the chunks of chunked attention and the length from which queries are scaled: a prompt of more than 8,192 tokens
 // against llama.cpp's log-probabilities, in deterministic mode and with f32 keys and values.
 
-import { describe, expect, it, type TestContext } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/contract.js";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
 import { GgufLoader } from "../../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
-import { skipUnsupported } from "../../support/unsupported.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { BEST_SUBJECT, describeCpu, describeSubjects } from "../subjects.js";
 import { type LongGoldenModel, longGoldenModels } from "./golden-architectures.js";
@@ -55,25 +54,23 @@ async function largestDifference(golden: LongGoldenModel, backend: Backend): Pro
 }
 
 describe.skipIf(MODELS.length === 0)("long prompts (skipped if ../shared has no golden files)", () => {
-  const compare = async (golden: LongGoldenModel, backend: Backend, skip: TestContext["skip"]): Promise<void> => {
+  const compare = async (golden: LongGoldenModel, backend: Backend): Promise<void> => {
     await using used = backend;
-    await skipUnsupported(skip, async () => {
-      expect(await largestDifference(golden, used)).toBeLessThan(golden.tolerance);
-    });
+    expect(await largestDifference(golden, used)).toBeLessThan(golden.tolerance);
   };
 
   // Half a minute in plain TypeScript, and more on the emulated device.
   describe.runIf(FULL)("reference (in full runs)", () => {
-    it.for(MODELS)("$name", async (golden, { skip }) => {
-      await compare(golden, new ReferenceBackend(), skip);
+    it.for(MODELS)("$name", async (golden) => {
+      await compare(golden, new ReferenceBackend());
     });
   });
 
   describe.runIf(FULL)("all (in full runs)", () => {
     describeSubjects(
       (subject) => {
-        it.for(MODELS)("$name", async (golden, { skip }) => {
-          await compare(golden, subject.create({ deterministic: true }), skip);
+        it.for(MODELS)("$name", async (golden) => {
+          await compare(golden, subject.create({ deterministic: true }));
         });
       },
       { waveSize: 64, oneWaveSize: true },
@@ -82,8 +79,8 @@ describe.skipIf(MODELS.length === 0)("long prompts (skipped if ../shared has no 
 
   describe.runIf(!FULL)("one backend (in short runs)", () => {
     describeCpu(BEST_SUBJECT.name, () => {
-      it.for(MODELS)("$name", async (golden, { skip }) => {
-        await compare(golden, BEST_SUBJECT.create({ deterministic: true }), skip);
+      it.for(MODELS)("$name", async (golden) => {
+        await compare(golden, BEST_SUBJECT.create({ deterministic: true }));
       });
     });
   });

@@ -37,7 +37,7 @@ export function expertTile(tokens: number, used: number, experts: number): numbe
   return MAX_MEAN_SLOTS.findIndex((most) => (tokens * used) / experts <= most);
 }
 
-/** Tiles that the slots of so many tokens can make, however they are routed. */
+/** The most tiles that the slots of a batch can make, however its tokens are routed. */
 export function maxTiles(tokens: number, used: number, experts: number, tile: TileTokens): number {
   const slots = tokens * used;
   return Math.floor((slots + Math.min(slots, experts) * (tile - 1)) / tile);

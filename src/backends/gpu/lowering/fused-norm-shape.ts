@@ -36,7 +36,7 @@ export function normedShape(request: GemvRequest, tokens: TokenBucket): NormedSh
   return { ...shape, defines: { ...shape.defines, NORMED: normedQuads(width, threads) } };
 }
 
-/** Quads of a row that each of so many threads norms: NORMED of kernels/matmul/normed-row.h. */
+/** Quads of a row that each thread of a block norms: NORMED of kernels/matmul/normed-row.h. */
 export function normedQuads(width: number, threads: number): number {
   return Math.ceil(width / (threads * QUAD_COLUMNS));
 }

@@ -96,7 +96,7 @@ export function groupedGemm(
   ];
 }
 
-/** Whether tiles of so many slots are computed by wide products. */
+/** Whether tiles of this size are computed by wide products. */
 function isWideTile({ options }: LoweringContext, { weight }: GroupedMatmulOperation, tile: TileTokens): boolean {
   const { architecture, sharedBytes } = options.device;
   return (

@@ -31,7 +31,7 @@ export interface SlotRows {
   readonly floats?: ValuePlace & { readonly slotStride: number };
 }
 
-/** The gate and up of a shared expert, so many slots wide. */
+/** The gate and up of a shared expert, and the number of slots that it takes. */
 export interface SharedSlots {
   readonly slots: number;
   readonly gate: MatmulOperation;

@@ -92,7 +92,7 @@ export function deepShape(type: KvCacheType, operation: DeepOperation, device: D
   return undefined;
 }
 
-/** Whether sequences of so many splits, rounded up as buckets of steps are, take this form. */
+/** Whether a step whose longest sequence has `splits` splits takes this form; rounded up as buckets of steps are. */
 export function isDeep(
   operation: Pick<AttentionOperation, "keyWidth" | "valueWidth" | "window" | "chunk">,
   splits: number,
@@ -103,7 +103,7 @@ export function isDeep(
   return least !== undefined && visibleSplits(operation, rounded) >= least.splits;
 }
 
-/** Maximum number of parts of a token that attends to positions in so many splits. */
+/** Maximum number of parts of a token that attends to the positions of `splits` splits. */
 export function deepParts({ mostParts }: DeepShape, splits: number): number {
   return Math.min(mostParts, Math.ceil((splits * SPLIT_POSITIONS + PART_UNIT) / SHORTEST_PART));
 }
