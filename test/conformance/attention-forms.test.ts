@@ -235,15 +235,6 @@ afterAll(async () => {
 function skipUnsupported(subject: Subject, wanted: ProgramCase, skip: Skip): void {
   const backend = asked.get(subject) ?? subject.create();
   asked.set(subject, backend);
-  const reason = unsupportedReason(backend, wanted) ?? cacheReason(backend, wanted);
+  const reason = unsupportedReason(backend, wanted);
   if (reason !== undefined) skip(reason);
-}
-
-function cacheReason(
-  backend: Backend,
-  { kv, kvCacheType = "f16", blockTokens = 16, blocks = 16 }: ProgramCase,
-): string | undefined {
-  if (kv === undefined) return undefined;
-  const support = backend.supportsKvCache({ ...kv, type: kvCacheType, blockTokens, blocks });
-  return support === true ? undefined : support.reason;
 }

@@ -194,9 +194,6 @@ describeSubjects((subject) => {
     "layers of different shapes in a cache of %s",
     async (type, { skip }) => {
       const wanted = layersCase(type);
-      await using backend = subject.create();
-      const support = backend.supportsKvCache({ ...wanted.kv, blocks: 16, blockTokens: BLOCK_TOKENS, type });
-      if (support !== true) skip(support.reason);
       skipUnsupported(subject, wanted, skip);
       await expectAttention(subject, wanted, STEPS, 64);
     },
@@ -331,7 +328,7 @@ interface Judged {
   readonly tolerance: number;
 }
 
-/** Steps of so many tokens each; rows are compared with those of `reference`. */
+/** Steps of `counts` tokens; rows are compared with those of `reference`. */
 async function expectRows(
   subject: Subject,
   wanted: ProgramCase,

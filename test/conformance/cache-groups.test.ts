@@ -153,20 +153,10 @@ async function expectSame(
 async function onBench({ create, isExact }: Way, layers: readonly Layer[], use: (bench: Bench) => Promise<void>) {
   await using backend = create();
   const wanted = caseOf(layers);
-  const reason = unsupportedReason(backend, wanted) ?? cacheReason(backend, wanted);
+  const reason = unsupportedReason(backend, wanted);
   if (reason !== undefined) return reason;
   await withProgram(backend, wanted, (compiled) => use(new Bench(backend, compiled, wanted, isExact)));
   return undefined;
-}
-
-function cacheReason(backend: Backend, wanted: ProgramCase): string | undefined {
-  const support = backend.supportsKvCache({
-    ...programOf(wanted).kv,
-    blocks: 1,
-    blockTokens: BLOCK_TOKENS,
-    type: "f16",
-  });
-  return support === true ? undefined : support.reason;
 }
 
 /** A backend in one of its modes. */

@@ -239,7 +239,7 @@ export interface ComparedStep {
   readonly found: readonly OutputRow[];
 }
 
-/** Steps of so many tokens on `reference` and on the subject; skips with the backend's own reason if it lacks a kernel. */
+/** Steps of `counts` tokens on `reference` and on the subject; skips with the backend's own reason if it lacks a kernel. */
 export async function runBoth(
   subject: Subject,
   wanted: ProgramCase,

@@ -66,7 +66,9 @@ export function unsupportedReason(backend: Backend, subject: ProgramCase): strin
     const support = backend.supports(operation, weights);
     if (support !== true) return support.reason;
   }
-  return undefined;
+  const { kv, kvCacheType: type = backend.defaultKvCacheType, blockTokens = 16, blocks = 64 } = subject;
+  const cache = kv === undefined ? true : backend.supportsKvCache({ ...kv, type, blockTokens, blocks });
+  return cache === true ? undefined : cache.reason;
 }
 
 /** Runs the steps in order over one cache and returns each step's rows. */

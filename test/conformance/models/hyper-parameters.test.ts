@@ -174,7 +174,7 @@ describe("hyper-parameters", () => {
 
   it.each([
     ["attention to later tokens", bool(key("attention.causal"), false)],
-    ["a rope scaling nobody knows", str(key("rope.scaling.type"), "dynamic")],
+    ["an unknown rope scaling", str(key("rope.scaling.type"), "dynamic")],
   ])("rejects %s", async (_, entry) => {
     const error = await refusal(edited([entry]));
     expect(error).toBeInstanceOf(ModelError);
