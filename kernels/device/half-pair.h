@@ -10,6 +10,12 @@ DEVICE u32 pair_subtract(u32 left, u32 right) {
   return result;
 }
 
+DEVICE u32 pair_multiply(u32 left, u32 right) {
+  u32 result;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(left), "r"(right));
+  return result;
+}
+
 DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
   u32 result;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(left), "r"(right), "r"(sum));
@@ -30,6 +36,10 @@ DEVICE u32 pair_subtract(u32 left, u32 right) {
   return __builtin_bit_cast(u32, __builtin_bit_cast(HalfPair, left) - __builtin_bit_cast(HalfPair, right));
 }
 
+DEVICE u32 pair_multiply(u32 left, u32 right) {
+  return __builtin_bit_cast(u32, __builtin_bit_cast(HalfPair, left) * __builtin_bit_cast(HalfPair, right));
+}
+
 DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
   const HalfPair x = __builtin_bit_cast(HalfPair, left), y = __builtin_bit_cast(HalfPair, right),
                  z = __builtin_bit_cast(HalfPair, sum);
@@ -47,6 +57,11 @@ DEVICE u32 bytes_below(u32 bytes, u32 high) {
 }
 
 #else
+
+DEVICE u32 pair_multiply(u32 left, u32 right) {
+  const float low = half_to_float(u16(left)) * half_to_float(u16(right));
+  return float2_to_half2(low, half_to_float(u16(left >> 16)) * half_to_float(u16(right >> 16)));
+}
 
 DEVICE u32 pair_fma(u32 left, u32 right, u32 sum) {
   const float low = fma(half_to_float(u16(left)), half_to_float(u16(right)), half_to_float(u16(sum)));
@@ -67,3 +82,7 @@ DEVICE u32 bytes_below(u32 bytes, u32 high) {
 }
 
 #endif
+
+/** The first half of a word twice, and the second. */
+DEVICE u32 first_twice(u32 pair) { return (pair & 0xffffu) | (pair << 16); }
+DEVICE u32 second_twice(u32 pair) { return (pair >> 16) | (pair & 0xffff0000u); }

@@ -32,6 +32,11 @@
 #endif
 #endif
 
+/** Whether a shared expert, of the experts' type and shape, multiplies every token in the same launch. */
+#ifndef SHARED_EXPERT
+#define SHARED_EXPERT 0
+#endif
+
 #include "device/activation.h"
 #include "device/async-copy.h"
 #include "weights/half-blocks.h"
@@ -61,6 +66,10 @@ struct GroupedGemmArguments {
   const float* factor0;
   const float* factor1;
   float* out;
+  /** Of the shared expert, and its result for each token. */
+  const u8* shared_weights0;
+  const u8* shared_weights1;
+  float* shared_out;
   int rows;
   /** Of each matrix, and the first that is used. */
   int matrix_rows;
@@ -72,6 +81,7 @@ struct GroupedGemmArguments {
   int slot_columns;
   int weights_stride;
   int out_stride;
+  int shared_out_stride;
   /** Tiles of a slot, where there is no router. */
   int token_blocks;
 };

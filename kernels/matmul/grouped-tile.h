@@ -2,12 +2,21 @@
 // their sums. Knows GroupedGemmArguments and the block's shape.
 #pragma once
 
+#if SHARED_EXPERT && (BIASED || SCALED || SPLIT || !ROUTED)
+#error "a shared expert has neither bias nor factor, and is beside routed ones"
+#endif
+
 struct GroupTile {
   int matrix;
   /** Of the tile's slots in `slots`, or its first token where there is no router. */
   int first;
   int count;
+  /** Whether the matrix is that of the shared expert, which the tile's tokens all have. */
+  bool shared;
 };
+
+/** Rows of slots that a token has in the input, if slots have inputs of their own: the shared expert's is the last. */
+constexpr int kInputSlots = USED + SHARED_EXPERT;
 
 /**
  * Where the input of each of the tile's slots begins, in chunks of 16 bytes: those that one thread brings side by side.
@@ -22,15 +31,26 @@ SHARED u32 slot_outputs[kTokens];
 SHARED float slot_scales[kTokens];
 SHARED float slot_factors[kTokens];
 
-/** False: this block has none. */
+/** False: this block has none. The tiles of the shared expert come first: they are the fullest. */
 DEVICE bool find_tile(const GroupedGemmArguments& a, GroupTile& tile) {
-  const int index = block_y();
 #if ROUTED
+  int index = block_y();
+#if SHARED_EXPERT
+  const int rows = *a.row_count, shared_tiles = (rows + kTokens - 1) / kTokens;
+  if (index < shared_tiles) {
+    tile = {0, index * kTokens, min(rows - index * kTokens, kTokens), true};
+    return true;
+  }
+  index -= shared_tiles;
+#endif
+  // Both at once: there is room for as many tiles as the grid has.
   const int tiles = *a.tile_count;
-  if (index >= tiles) return false;
   const int* const entry = a.tiles + u64(index) * 3;
-  tile = {entry[0], entry[1], entry[2]};
+  tile = {entry[0], entry[1], entry[2], false};
+  if (index >= tiles) return false;
 #else
+  const int index = block_y();
+  tile.shared = false;
   tile.matrix = index / a.token_blocks;
   tile.first = (index - tile.matrix * a.token_blocks) * kTokens;
   tile.count = min(*a.row_count - tile.first, kTokens);
@@ -38,20 +58,34 @@ DEVICE bool find_tile(const GroupedGemmArguments& a, GroupTile& tile) {
   return tile.count > 0;
 }
 
+/** Where a slot's input row begins, in chunks. */
+DEVICE u32 input_chunk(const GroupedGemmArguments& a, u32 token, u32 number, u32& row) {
+  // Rows of rows/slot-rows.hip are one for each slot, if slots have inputs of their own.
+  const bool apart = WIDE || SPLIT || SHARED_EXPERT;
+  row = apart && a.slot_columns != 0 ? token * kInputSlots + number : token;
+  return row * u32(a.halves_stride / 8) + (apart ? 0 : number * u32(a.slot_columns / 8));
+}
+
 DEVICE void place_slots(const GroupedGemmArguments& a, const GroupTile& tile) {
   for (int i = thread_index(); i < kTokenStep * kThreadChunks; i += kThreads) {
     u32& input = slot_inputs.chunks[i % kTokenStep][i / kTokenStep];
     input = 0;
     if (i >= tile.count) continue;
-    const int slot = ROUTED ? a.slots[tile.first + i] : (tile.first + i) * USED + tile.matrix;
-    const u32 token = u32(slot) / USED, number = u32(slot) - token * USED;
-    // Rows of rows/slot-rows.hip are one for each slot, if slots have inputs of their own.
-    const bool apart = WIDE || SPLIT;
-    const u32 row = apart && a.slot_columns != 0 ? u32(slot) : token;
-    input = row * u32(a.halves_stride / 8) + (apart ? 0 : number * u32(a.slot_columns / 8));
-    slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.rows);
+    u32 token, number, row;
+    if (SHARED_EXPERT && tile.shared) {
+      token = u32(tile.first + i);
+      number = USED;
+      slot_outputs[i] = token * u32(a.shared_out_stride);
+      if (WEIGHTED) slot_factors[i] = 1.0f;
+    } else {
+      const int slot = ROUTED ? a.slots[tile.first + i] : (tile.first + i) * USED + tile.matrix;
+      token = u32(slot) / USED;
+      number = u32(slot) - token * USED;
+      slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.rows);
+      if (WEIGHTED) slot_factors[i] = a.slot_weights[token * u32(a.weights_stride) + number];
+    }
+    input = input_chunk(a, token, number, row);
     slot_scales[i] = a.row_scales[row];
-    if (WEIGHTED) slot_factors[i] = a.slot_weights[token * u32(a.weights_stride) + number];
   }
 }
 
@@ -66,11 +100,16 @@ DEVICE void find_rows(const GroupedGemmArguments& a, const GroupTile& tile, cons
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
     const bool up = GATED && half == 1;
-    const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+    u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+    const u8* weights = up ? a.weights1 : a.weights0;
+    if (SHARED_EXPERT && tile.shared) {
+      first = 0;
+      weights = up ? a.shared_weights1 : a.shared_weights0;
+    }
 #pragma unroll
     for (int line = 0; line < kLines; line++) {
       const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
-      rows[half][line] = (up ? a.weights1 : a.weights0) + (first + u64(row)) * Source::row_bytes(a.width);
+      rows[half][line] = weights + (first + u64(row)) * Source::row_bytes(a.width);
     }
   }
 }
@@ -129,7 +168,7 @@ DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Til
     for (int i = 0; i < kTileElements; i++) {
       const int place = column * 16 + tile_column(i);
       const float scale = slot_scales[place], weight = WEIGHTED ? slot_factors[place] : 1.0f;
-      float* const out = a.out + slot_outputs[place];
+      float* const out = (SHARED_EXPERT && tile.shared ? a.shared_out : a.out) + slot_outputs[place];
       // Computed for slots and rows that there are not, too: a branch for each would take longer.
 #pragma unroll
       for (int half = 0; half < (GATED ? 1 : kHalves); half++) {

@@ -125,16 +125,27 @@ KERNEL(scale_rows, ScaleRowsArguments, kThreads) {
   write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), values);
 }
 
-/** Slot s of a row begins at column s × width. */
+/** Slot s of a row begins at column s × width. The shared expert's rows and a residual are added, or null. */
 struct SumSlotsArguments {
   const float* input;
+  const float* shared;
+  const float* residual;
   const int* row_count;
   float* out;
   int slots;
   int width;
   int input_stride;
+  int shared_stride;
+  int residual_stride;
   int out_stride;
 };
+
+DEVICE void add_quad(Quad& sum, const float* rows, int index, int stride, int width) {
+  if (rows == nullptr) return;
+  const Quad values = read_quad(row_of(rows, index, stride, width), own_quad());
+#pragma unroll
+  for (int i = 0; i < 4; i++) sum.at[i] += values.at[i];
+}
 
 KERNEL(sum_slots, SumSlotsArguments, kThreads) {
   dependency_release();
@@ -143,11 +154,9 @@ KERNEL(sum_slots, SumSlotsArguments, kThreads) {
   const int index = block_y();
   if (index >= rows) return;
   Quad sum = {{0, 0, 0, 0}};
-  for (int slot = 0; slot < a.slots; slot++) {
-    const Quad values =
-        read_quad(row_of(a.input + u64(slot) * u64(a.width), index, a.input_stride, a.width), own_quad());
-#pragma unroll
-    for (int i = 0; i < 4; i++) sum.at[i] += values.at[i];
-  }
+  for (int slot = 0; slot < a.slots; slot++)
+    add_quad(sum, a.input + u64(slot) * u64(a.width), index, a.input_stride, a.width);
+  add_quad(sum, a.shared, index, a.shared_stride, a.width);
+  add_quad(sum, a.residual, index, a.residual_stride, a.width);
   write_quad(row_of(a.out, index, a.out_stride, a.width), own_quad(), sum);
 }

@@ -98,16 +98,18 @@ KERNEL(norm_quantize, NormQuantizeArguments, kRowThreads) {
   write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
 }
 
-/** `out_stride` is in halves; columns from the width to it become zero. */
+/** `out_stride` is in halves; columns from the width to it become zero. `floats`: the normed rows as f32 too, or null. */
 struct NormHalfArguments {
   const float* input;
   const u8* weight;
   const int* row_count;
   u16* halves;
   float* row_scales;
+  float* floats;
   int width;
   int input_stride;
   int out_stride;
+  int float_stride;
   float epsilon;
 };
 
@@ -124,6 +126,7 @@ KERNEL(norm_half, NormHalfArguments, kRowThreads) {
   const HeldRow<NormedRow> row =
       hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
   write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+  if (a.floats != nullptr) write_floats(row, row_of(a.floats, index, a.float_stride, a.width));
 }
 
 struct QuantizeRowsArguments {

@@ -1,9 +1,11 @@
 // Rows of f32 as grouped matmuls on the matrix units take them, each slot's columns a row of their own: slot s begins at
 // column s × slot_stride. Row scales are those of half rows (rows/prepared-row.h).
+//   half_slots   halves
 //   split_rows   halves, and what they lack of the values as halves too, 2048 times as large: together they have 22 bits
 //   wide_rows    halves in the order of matmul/grouped-wide.hip, with zeros up to a multiple of 128
 // HELD: quads that a thread keeps in registers, best ⌈out_stride ÷ 2048⌉; any works. GROUP_CHUNKS: group_chunks of the
-// weights' format (weights/weights.h), 1 or 2. Grid: x = one block for each row there may be, y = slots.
+// weights' format (weights/weights.h), 1 or 2. With `shared` the last slot is a row of that: the shared expert's input.
+// Grid: x = one block for each row there may be, y = slots.
 // v1 Not measured yet.
 #include "rows/prepared-row.h"
 
@@ -14,6 +16,8 @@
 /** `out_stride` is in halves; columns from the width to it become zero. */
 struct SlotRowsArguments {
   const float* input;
+  /** Rows of the last slot, or null: they lie in `input` as well. */
+  const float* shared;
   const int* row_count;
   u16* halves;
   u16* low_halves;
@@ -22,13 +26,13 @@ struct SlotRowsArguments {
   int input_stride;
   int slots;
   int slot_stride;
+  int shared_stride;
   int out_stride;
 };
 
-/** What becomes of a row: its scale, its own halves. */
+/** A slot's columns and the number of its row. */
 struct SlotRow {
   HeldRow<Row> row;
-  float scale;
   u64 index;
 };
 
@@ -37,11 +41,28 @@ DEVICE bool hold_slot(const SlotRowsArguments& a, const Team& team, int quads, S
   dependency_wait();
   const int index = block_x(), number = block_y();
   if (index >= rows) return false;
-  slot.row = hold_row(row_of(a.input + number * a.slot_stride, index, a.input_stride, a.width), team, quads);
-  slot.scale = row_half_scale(slot.row);
+  const bool shared = a.shared != nullptr && number == a.slots - 1;
+  const float* const input = shared ? a.shared : a.input + number * a.slot_stride;
+  slot.row = hold_row(row_of(input, index, shared ? a.shared_stride : a.input_stride, a.width), team, quads);
   slot.index = u64(index) * u64(a.slots) + u64(number);
-  if (team.thread == 0) a.row_scales[slot.index] = slot.scale;
   return true;
+}
+
+/** The scale of a slot's row, left where the matmul finds it. */
+DEVICE float give_scale(const SlotRowsArguments& a, const Team& team, const SlotRow& slot) {
+  const float scale = row_half_scale(slot.row);
+  if (team.thread == 0) a.row_scales[slot.index] = scale;
+  return scale;
+}
+
+KERNEL(half_slots, SlotRowsArguments, kRowThreads) {
+  dependency_release();
+  const int quads = quads_of(a.out_stride);
+  const Team team = block_team(quads);
+  if (team.thread >= team.threads) return;
+  SlotRow slot;
+  if (!hold_slot(a, team, quads, slot)) return;
+  write_halves(slot.row, a.halves + slot.index * u64(a.out_stride), a.out_stride, a.row_scales + slot.index);
 }
 
 /** What a half lacks of its value, 2048 times as large; nothing where it is not finite. */
@@ -57,7 +78,7 @@ KERNEL(split_rows, SlotRowsArguments, kRowThreads) {
   if (team.thread >= team.threads) return;
   SlotRow slot;
   if (!hold_slot(a, team, quads, slot)) return;
-  const float inverse = 1.0f / slot.scale;
+  const float inverse = 1.0f / give_scale(a, team, slot);
   const u64 first = slot.index * u64(a.out_stride);
   each_quad(slot.row, [&](int quad, const Quad& values) {
     if (quad * 4 >= a.out_stride) return;
@@ -93,7 +114,7 @@ KERNEL(wide_rows, SlotRowsArguments, kRowThreads) {
   if (team.thread >= team.threads) return;
   SlotRow slot;
   if (!hold_slot(a, team, quads, slot)) return;
-  const float inverse = 1.0f / slot.scale;
+  const float inverse = 1.0f / give_scale(a, team, slot);
   u32* const words = reinterpret_cast<u32*>(a.halves + slot.index * u64(a.out_stride));
   each_quad(slot.row, [&](int quad, const Quad& values) {
     if (quad * 4 >= a.out_stride) return;

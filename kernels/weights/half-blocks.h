@@ -47,6 +47,28 @@ struct HalfSource : Format<Type> {
   }
 };
 
+/**
+ * The same halves with half of the instructions: levels are not signed, those of high nibbles stay where they are, below
+ * the exponent that takes their factor of 16 down, and scale and minimum are made as halves in the first place.
+ */
+template <>
+struct HalfSource<kQ4_K> : Format<kQ4_K> {
+  DEVICE void halves(const Raw& raw, int, int group, u32 (&words)[8]) {
+    const u32 levels = pair_subtract(bytes_below<0>(raw.scales, 0x64646464u), 0x64006400u);
+    const u32 both = pair_multiply(levels, raw.units);
+    const u32 scale = first_twice(both), minus_minimum = second_twice(both) ^ 0x80008000u;
+    const u32 mask = group == 0 ? 0x0f0f0f0fu : 0xf0f0f0f0u, exponent = group == 0 ? 0x64646464u : 0x54545454u;
+    const u32 zero = exponent & 0xff00ff00u;
+    const u32 nibbles[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const u32 quad = nibbles[i] & mask;
+      words[2 * i] = pair_fma(pair_subtract(bytes_below<0>(quad, exponent), zero), scale, minus_minimum);
+      words[2 * i + 1] = pair_fma(pair_subtract(bytes_below<1>(quad, exponent), zero), scale, minus_minimum);
+    }
+  }
+};
+
 DEVICE float saturated(float value) { return value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value; }
 
 /** A group's 16 plain weights, 16 bytes a load; rows are multiples of 32 wide. */

@@ -84,6 +84,18 @@ const NETWORKS: readonly NetworkCase[] = [
     shared: "plain",
     sharedType: "Q8_0",
   },
+  {
+    ...SMALL,
+    title: "as in GLM",
+    type: "Q4_K",
+    experts: 16,
+    used: 4,
+    gating: "sigmoid",
+    selectionBias: true,
+    scale: 1.8,
+    shared: "plain",
+  },
+  { ...SMALL, title: "a shared expert of five bits", type: "Q5_K", expertWidth: 512, shared: "plain" },
   { ...SMALL, title: "as in Qwen2", type: "Q4_K", renormalize: false, shared: "gated" },
   { ...SMALL, title: "gates and ups in one tensor", type: "Q8_0", fused: true, activation: "gelu", width: 96 },
   { ...SMALL, title: "scales", type: "NVFP4", scales: true, gating: "sqrt-softplus", residual: false },
@@ -107,6 +119,7 @@ const NETWORKS: readonly NetworkCase[] = [
   { ...SMALL, title: "plain floats", type: "F16", shared: "plain" },
 ];
 const FEW = ["as in Qwen3", "as in gpt-oss", "as in DeepSeek"];
+const FEW_LARGE = ["as in GLM"];
 
 const TOKENS = 33;
 /** Steps of 8 bits that fall between two numbers may be rounded either way. */
@@ -257,9 +270,10 @@ describeSubjects((subject) => {
     await expectNetwork(wanted, subject.cases([1, 2, 5, 8], [1, 5]), true);
   });
 
-  it.for(subject.spread(networks, few.slice(0, 1)))("$title, for many tokens", async (wanted, { skip }) => {
+  const fewLarge = networks.filter(({ title }) => FEW_LARGE.includes(title));
+  it.for(subject.spread(networks, fewLarge))("$title, for many tokens", async (wanted, { skip }) => {
     await skipUnsupported(wanted, skip);
-    await expectNetwork(wanted, [TOKENS], false);
+    await expectNetwork(wanted, [12, TOKENS], false);
   });
 
   it.for(subject.spread(networks.slice(0, 4), few.slice(1, 3)))(

@@ -3,12 +3,13 @@
 import type { ConcatHeadsOperation, RopeOperation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { type LoweringContext, rowsOf } from "./context.js";
-import { MAX_SMALL_BATCH } from "./matmul-selection.js";
 import type { SomeOperationLowerings } from "./operation-lowering.js";
 import { rotationArguments, rotationDefines } from "./rope.js";
 
-/** Heads of one thread block of attention/concat.hip if there are many tokens. */
+/** Heads of one thread block of attention/concat.hip if there are many of them, so that rotations are computed less often. */
 const HEADS_OF_MANY = 8;
+/** Blocks for each multiprocessor up to which every head has a block of its own. */
+const MAX_SINGLE_BLOCKS = 16;
 
 /** `rope` rotates the right part on the way, if it is given. */
 export function lowerConcat(
@@ -20,7 +21,8 @@ export function lowerConcat(
   const inputs = [operation.left, rope?.input ?? operation.right, operation.out];
   const [left, right, out] = inputs.map((id) => context.matrix(id));
   const { step: _, ...rotation } = rotationArguments(context, rope);
-  const headsFor = (size: LaunchSize): number => (rowsOf(size, out.rows) <= MAX_SMALL_BATCH ? 1 : HEADS_OF_MANY);
+  const mostBlocks = context.options.device.multiprocessors * MAX_SINGLE_BLOCKS;
+  const headsFor = (size: LaunchSize): number => (rowsOf(size, out.rows) * heads <= mostBlocks ? 1 : HEADS_OF_MANY);
   return {
     label: rope === undefined ? "concat heads" : "rope and concat heads",
     file: "attention/concat",

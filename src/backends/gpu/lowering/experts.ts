@@ -3,7 +3,7 @@
 import type { RouteExpertsOperation, SumSlotsOperation } from "../../../graph/operation.js";
 import type { Support } from "../../contract.js";
 import { routingDefines } from "./attributes.js";
-import type { LoweringContext } from "./context.js";
+import type { LoweringContext, ValuePlace } from "./context.js";
 import type { LaunchSpec } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { quadGrid, rowGrid } from "./rows.js";
@@ -15,7 +15,8 @@ function supportsRoute({ used }: RouteExpertsOperation): Support {
   return used <= CHOICE_THREADS || { reason: `a router that chooses ${used} experts, more than ${CHOICE_THREADS}` };
 }
 
-function lowerRoute(context: LoweringContext, operation: RouteExpertsOperation): LaunchSpec {
+/** The launch of a router's choice. */
+export function lowerRoute(context: LoweringContext, operation: RouteExpertsOperation): LaunchSpec {
   const [logits, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   return {
     label: "route",
@@ -33,19 +34,35 @@ function lowerRoute(context: LoweringContext, operation: RouteExpertsOperation):
   };
 }
 
-function lowerSumSlots(context: LoweringContext, { input: source, slots, out: result }: SumSlotsOperation): LaunchSpec {
-  const [input, out] = [context.matrix(source), context.matrix(result)];
+/** What is added to the sum over slots, and where it goes. */
+export interface SlotSum {
+  readonly out: ValuePlace;
+  readonly shared?: ValuePlace;
+  readonly residual?: ValuePlace;
+}
+
+/** The launch of the sum over the slots of a network's last matmul. */
+export function sumSlots(
+  context: LoweringContext,
+  { input: source, slots }: SumSlotsOperation,
+  { out, shared, residual }: SlotSum,
+): LaunchSpec {
+  const input = context.matrix(source);
   return {
     label: "sum of slots",
     file: "rows/elementwise",
     variants: [{ kernel: "sum_slots", defines: {} }],
     arguments: {
       input: input.place,
+      shared: shared?.place ?? 0,
+      residual: residual?.place ?? 0,
       row_count: context.rowCount(out.rows),
       out: out.place,
       slots,
       width: out.width,
       input_stride: input.stride,
+      shared_stride: shared?.stride ?? 0,
+      residual_stride: residual?.stride ?? 0,
       out_stride: out.stride,
     },
     grid: quadGrid(out),
@@ -57,5 +74,7 @@ export const EXPERT_LOWERINGS = {
     supports: (operation, [bias]) => supportsFloats("selection biases", bias, supportsRoute(operation)),
     lower: (context, operation) => [lowerRoute(context, operation)],
   },
-  "sum-slots": { lower: (context, operation) => [lowerSumSlots(context, operation)] },
+  "sum-slots": {
+    lower: (context, operation) => [sumSlots(context, operation, { out: context.matrix(operation.out) })],
+  },
 } satisfies SomeOperationLowerings;

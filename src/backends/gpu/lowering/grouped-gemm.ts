@@ -1,7 +1,7 @@
 // Launches of matmul/grouped-gemm.hip: f16 rows times the matrices of a stack on the matrix units, a tile of slots that
 // share a matrix at a time. Tiles come from the order of experts, or without a router from the heads' numbers.
 
-import type { Activation, GroupedMatmulOperation } from "../../../graph/operation.js";
+import type { Activation, GroupedMatmulOperation, WeightId } from "../../../graph/operation.js";
 import { activationDefines } from "./attributes.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
 import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
@@ -42,6 +42,13 @@ export interface GroupedGemm {
   readonly matmuls: readonly [GroupedMatmulOperation] | readonly [GroupedMatmulOperation, GroupedMatmulOperation];
   /** Of gate and up. */
   readonly gated?: Activation;
+  readonly out: ValuePlace;
+  readonly shared?: SharedMatrices;
+}
+
+/** The matrices of a shared expert, as many as there are matmuls, and where its results go. */
+export interface SharedMatrices {
+  readonly weights: readonly WeightId[];
   readonly out: ValuePlace;
 }
 
@@ -84,16 +91,24 @@ export function groupedGemm(
 ): readonly LaunchSpec[] {
   const [operation] = wanted.matmuls;
   const order = isRouted(operation) && isFirstInOrder(context, operation, groupIndex, size);
-  const isWide = (step: LaunchSize): boolean => isWideTile(context, operation, tileOf(context, operation, step));
-  const parts = TILE_TOKEN_COUNTS.some((tile) => isWideTile(context, operation, tile)) ? [false, true] : [false];
   return [
     ...(order ? [expertOrderLaunch(context, operation)] : []),
-    ...parts.flatMap((wide) => {
-      const isNeeded = (step: LaunchSize): boolean => isWide(step) === wide;
+    ...byWidth(context, operation, (wide, isNeeded) => {
       const { launches, input } = prepareGroupedInput(context, operation, wide, isNeeded);
       return [...launches, groupedGemmLaunch(context, input, wanted, isNeeded)];
     }),
   ];
+}
+
+/** Launches for steps whose tiles take wide products, and for the others; `isNeeded` names the steps of each. */
+export function byWidth(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  launchesOf: (wide: boolean, isNeeded: (step: LaunchSize) => boolean) => readonly LaunchSpec[],
+): readonly LaunchSpec[] {
+  const isWide = (step: LaunchSize): boolean => isWideTile(context, operation, tileOf(context, operation, step));
+  const parts = TILE_TOKEN_COUNTS.some((tile) => isWideTile(context, operation, tile)) ? [false, true] : [false];
+  return parts.flatMap((wide) => launchesOf(wide, (step) => isWide(step) === wide));
 }
 
 /** Whether tiles of this size are computed by wide products. */
@@ -135,7 +150,8 @@ function isFirstInOrder(
   return reads === groupIndex;
 }
 
-function isRouted(operation: GroupedMatmulOperation): operation is RoutedMatmul {
+/** Whether a router chooses the matrices. */
+export function isRouted(operation: GroupedMatmulOperation): operation is RoutedMatmul {
   return operation.routing !== undefined;
 }
 
@@ -145,12 +161,14 @@ function headTile(tokens: number): number {
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
 }
 
-function groupedGemmLaunch(
+/** The launch of one matmul, or of gate and up, for steps that `isNeeded` names. */
+export function groupedGemmLaunch(
   context: LoweringContext,
   input: GroupedHalves,
-  { matmuls, gated, out }: GroupedGemm,
+  wanted: GroupedGemm,
   isNeeded: (size: LaunchSize) => boolean,
 ): LaunchSpec {
+  const { matmuls, gated, out, shared } = wanted;
   const [first, second = first] = matmuls;
   const weight = context.options.weights[first.weight];
   const { expertOrder } = context.regions;
@@ -164,7 +182,7 @@ function groupedGemmLaunch(
   return {
     label: gated === undefined ? "grouped gemm" : "gate and up, grouped gemm",
     file: input.form === "wide" ? "matmul/grouped-wide" : "matmul/grouped-gemm",
-    variants: tiles.map((count) => variantOf(context, matmuls, gated, input.form, count)),
+    variants: tiles.map((count) => variantOf(context, wanted, input.form, count)),
     choose: (size) => Math.max(0, tiles.indexOf(tile(size))),
     arguments: {
       halves: input.halves,
@@ -183,6 +201,9 @@ function groupedGemmLaunch(
       factor0: context.weight(first.scale),
       factor1: context.weight(second.scale),
       out: out.place,
+      shared_weights0: context.weight(shared?.weights[0]),
+      shared_weights1: context.weight(shared?.weights.at(-1)),
+      shared_out: shared?.out.place ?? 0,
       rows: first.outputs,
       matrix_rows: first.matrixRows,
       first_row0: first.firstOutput,
@@ -191,13 +212,15 @@ function groupedGemmLaunch(
       halves_stride: input.stride,
       slot_columns: first.inputStride,
       out_stride: out.stride,
+      shared_out_stride: shared?.out.stride ?? 0,
     },
     sized: (size) => ({ token_blocks: tokenBlocks(size) }),
     grid: (size) => {
       const most =
         routed === undefined
           ? first.slots * tokenBlocks(size)
-          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), tile(size));
+          : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), tile(size)) +
+            (shared === undefined ? 0 : tokenBlocks(size));
       return isNeeded(size) ? [rowBlocks, most, 1] : [0, 0, 0];
     },
   };
@@ -205,8 +228,7 @@ function groupedGemmLaunch(
 
 function variantOf(
   context: LoweringContext,
-  [first, second = first]: GroupedGemm["matmuls"],
-  gated: Activation | undefined,
+  { matmuls: [first, second = first], gated, shared }: GroupedGemm,
   form: GroupedHalves["form"],
   tile: TileTokens,
 ): LaunchVariant {
@@ -226,6 +248,7 @@ function variantOf(
       ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
       ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
       ...(plain ? { SPLIT: 1 } : {}),
+      ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
       ...(wide
         ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 }
         : { STAGES: STAGES[kind], PREFETCH: plain ? 1 : PREFETCH[tile] }),

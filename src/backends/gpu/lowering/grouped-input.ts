@@ -2,7 +2,7 @@
 // results keep more bits, or rows in the order of wide products.
 
 import type { GroupedMatmulOperation } from "../../../graph/operation.js";
-import { type LoweringContext, rowsOf } from "./context.js";
+import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { prepareInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
 import { isPlain } from "./matmul-selection.js";
@@ -11,7 +11,7 @@ import { heldQuads } from "./rows.js";
 
 /** Rows that the kernels of grouped GEMM take. */
 export interface GroupedHalves {
-  readonly form: "half" | "split" | "wide";
+  readonly form: "half" | "slots" | "split" | "wide";
   readonly halves: MemoryPlace;
   readonly lowHalves: MemoryPlace | number;
   readonly rowScales: MemoryPlace;
@@ -21,16 +21,21 @@ export interface GroupedHalves {
 /** Types of weights whose groups of 16 columns lie 32 apart: Q5_K. */
 const HALVED_TYPES: ReadonlySet<number> = new Set([13]);
 
-/** Prepares the input of a grouped matmul for steps that `isNeeded` names. */
+/** Kernels of rows/slot-rows.hip. */
+const SLOT_KERNELS = { slots: "half_slots", split: "split_rows", wide: "wide_rows" } as const;
+
+/** Prepares the input of a grouped matmul for steps that `isNeeded` names; `shared` is that of a shared expert. */
 export function prepareGroupedInput(
   context: LoweringContext,
   operation: GroupedMatmulOperation,
   wide: boolean,
   isNeeded: (size: LaunchSize) => boolean,
+  shared?: ValuePlace,
 ): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
   const plain = isPlain(context.options.weights[operation.weight]);
+  const form = wide ? "wide" : plain ? "split" : shared === undefined ? undefined : "slots";
   const { launches, input } =
-    plain || wide ? slotRows(context, operation, wide ? "wide" : "split") : halfRows(context, operation);
+    form === undefined ? halfRows(context, operation) : slotRows(context, operation, form, shared);
   return {
     launches: launches.map((launch) => ({
       ...launch,
@@ -53,10 +58,12 @@ function halfRows(
 function slotRows(
   context: LoweringContext,
   operation: GroupedMatmulOperation,
-  form: "split" | "wide",
+  form: keyof typeof SLOT_KERNELS,
+  shared: ValuePlace | undefined,
 ): { readonly launches: readonly LaunchSpec[]; readonly input: GroupedHalves } {
   const input = context.matrix(operation.input);
-  const place = slotHalves(context.options, operation, context.regions.input, form);
+  const kind = form === "slots" ? "half" : form;
+  const place = slotHalves(context.options, operation, context.regions.input, kind, shared === undefined ? 0 : 1);
   const { halves, lowHalves, rowScales, slots, width, stride } = place;
   const isHalved = HALVED_TYPES.has(context.typeOf(operation.weight));
   const launch: LaunchSpec = {
@@ -64,12 +71,13 @@ function slotRows(
     file: "rows/slot-rows",
     variants: [
       {
-        kernel: form === "wide" ? "wide_rows" : "split_rows",
+        kernel: SLOT_KERNELS[form],
         defines: { HELD: heldQuads(stride), ...(isHalved ? { GROUP_CHUNKS: 2 } : {}) },
       },
     ],
     arguments: {
       input: input.place,
+      shared: shared?.place ?? 0,
       row_count: context.rowCount(input.rows),
       halves,
       low_halves: lowHalves,
@@ -78,6 +86,7 @@ function slotRows(
       input_stride: input.stride,
       slots,
       slot_stride: operation.inputStride,
+      shared_stride: shared?.stride ?? 0,
       out_stride: stride,
     },
     grid: (size) => [rowsOf(size, input.rows), slots, 1],

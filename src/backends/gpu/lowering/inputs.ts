@@ -87,6 +87,18 @@ export function prepareInput(
   };
 }
 
+/** Normed rows as f16 for matmuls, and as f32 in `floats` for what reads them otherwise, by one launch. */
+export function prepareNormedHalves(
+  context: LoweringContext,
+  norm: WeightedRmsNorm,
+  floats: ValuePlace,
+): { readonly launch: LaunchSpec; readonly input: Extract<MatmulInput, { form: "half" }> } {
+  const source = context.matrix(norm.input);
+  const input = inputPlace(context, "half", context.regions.input, source);
+  if (input.form !== "half") throw new TypeError("f16 rows were asked for");
+  return { launch: preparation(context, source, norm, input, floats), input };
+}
+
 /** Rows that a kernel norms itself. */
 export function normedRows(
   context: LoweringContext,
@@ -111,6 +123,7 @@ function preparation(
   source: ValuePlace,
   norm: WeightedRmsNorm | undefined,
   input: MatmulInput,
+  floats?: ValuePlace,
 ): LaunchSpec {
   const { width, rows } = source;
   const read = { input: source.place, row_count: context.rowCount(rows), width, input_stride: source.stride };
@@ -135,6 +148,7 @@ function preparation(
         halves: input.halves,
         row_scales: input.rowScales,
         out_stride: input.stride,
+        ...(norm === undefined ? {} : { floats: floats?.place ?? 0, float_stride: floats?.stride ?? 0 }),
       });
     case "floats":
       return launch("norm_rows", heldQuads(width), {

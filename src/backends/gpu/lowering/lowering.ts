@@ -8,6 +8,7 @@ import { lowerConcat } from "./concat.js";
 import { LoweringContext, type GpuLoweringOptions, type LoweringSize } from "./context.js";
 import { isDecoding, joinedBefore } from "./decode-attention.js";
 import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
+import { isGemmNetwork, lowerGemmNetwork } from "./expert-network-gemm.js";
 import { isGatedBefore } from "./gated-experts.js";
 import type { MatmulInput } from "./inputs.js";
 import { lowerLatentStore } from "./latent.js";
@@ -47,6 +48,12 @@ export function lowerStep(context: LoweringContext, size: LoweringSize): readonl
     const network = networks.get(index);
     if (network !== undefined && isFusedNetwork(context, network, size)) {
       items.push(...lowerNetwork(context, matmuls, network));
+      handed = undefined;
+      index += network.groupCount - 1;
+      continue;
+    }
+    if (network !== undefined && isGemmNetwork(context, network, size)) {
+      items.push(...lowerGemmNetwork(context, matmuls, network));
       handed = undefined;
       index += network.groupCount - 1;
       continue;

@@ -44,6 +44,17 @@ export class MatmulLowering {
     return this.#matmuls(norm, targeted, handed);
   }
 
+  /** A matmul whose input is there as f16 and as f32. */
+  projectNormed(
+    operation: MatmulOperation,
+    halves: Extract<MatmulInput, { form: "half" }>,
+    { place, stride }: ValuePlace,
+  ): readonly StepItem[] {
+    const form = formFor(this.#method(operation));
+    const handed = form === "half" ? halves : form === "floats" ? { form, input: place, stride } : undefined;
+    return this.project({ norm: undefined, matmuls: [operation] }, handed);
+  }
+
   projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: MatmulInput | undefined): readonly StepItem[] {
     const target = { out: this.#context.matrix(sum.out), residual: this.#context.matrix(residual) };
     return this.#matmuls(undefined, [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }], handed);

@@ -16,7 +16,7 @@ import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import type { MemoryPlace } from "./launch.js";
-import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
+import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH, MIN_BLAS_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
@@ -66,9 +66,16 @@ export interface Regions {
   readonly tileBlocks: number;
   /** The slots of a step sorted by expert. */
   readonly expertOrder: ExpertOrderRegion;
+  readonly sharedExpert: SharedExpertRegion;
   /** Memory that only the BLAS library needs, allocated when it is first used. */
   readonly blas: BlasRegion;
   readonly sizeBytes: number;
+}
+
+/** What a shared expert leaves if it is computed together with the routed ones, in batches below the BLAS library's. */
+export interface SharedExpertRegion {
+  readonly activation: MemoryPlace;
+  readonly out: MemoryPlace;
 }
 
 export interface BlasRegion {
@@ -111,6 +118,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileBlocks,
     hostRows: planHostRows(options, scratch),
     expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
+    sharedExpert: sharedExpertRegion(options, scratch),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
   };
@@ -163,11 +171,20 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
 function slotInputBytes(options: GpuLoweringOptions, operation: Operation): readonly number[] {
   if (operation.kind !== "grouped-matmul") return [];
   const form = isPlain(options.weights[operation.weight]) ? "split" : "wide";
-  const slotBytes = slotHalves(options, operation, ORIGIN, form).sizeBytes;
+  const slotBytes = slotHalves(options, operation, ORIGIN, form, 1).sizeBytes;
   if (form === "split") return [slotBytes];
   const { width, rows } = options.fused.program.values[operation.input];
   const halfBytes = halfPlace(ORIGIN, capacityOf(options, rows), width).sizeBytes;
   return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes, slotBytes];
+}
+
+function sharedExpertRegion({ fused, limits }: GpuLoweringOptions, scratch: Scratch): SharedExpertRegion {
+  const tokens = Math.min(Math.max(limits.maxTokens, limits.maxOutputs), MIN_BLAS_BATCH - 1);
+  const reserve = (widthOf: (network: ExpertNetwork) => number): MemoryPlace => {
+    const widths = fused.experts.map((network) => (network.shared === undefined ? 0 : widthOf(network)));
+    return scratch.reserve(Math.max(0, ...widths) * tokens * FLOAT_BYTES);
+  };
+  return { activation: reserve(({ gate }) => gate.outputs), out: reserve(({ down }) => down.outputs) };
 }
 
 /** The grouped matmuls of a program that a router chooses matrices for. */
@@ -295,14 +312,18 @@ export interface SlotHalves {
 /** Columns that wide products take at a time. */
 const SLAB_COLUMNS = 128;
 
-/** Where the inputs of a grouped matmul lie in a region as split rows, or in the order of wide products. */
+/**
+ * Where the inputs of a grouped matmul lie in a region: each slot's as f16, as split rows, or in the order of wide products.
+ * A shared expert's input is one more slot.
+ */
 export function slotHalves(
   options: GpuLoweringOptions,
   { input, weight, slots: all, inputStride }: GroupedMatmulOperation,
   region: MemoryPlace,
-  form: "split" | "wide",
+  form: "half" | "split" | "wide",
+  sharedExperts = 0,
 ): SlotHalves {
-  const slots = inputStride === 0 ? 1 : all;
+  const slots = inputStride === 0 ? 1 : all + sharedExperts;
   const [width] = options.weights[weight].shape;
   const stride = form === "wide" ? roundUp(width, SLAB_COLUMNS) : width;
   const rows = capacityOf(options, options.fused.program.values[input].rows) * slots;
