@@ -94,22 +94,25 @@ DEVICE int tile_first_row(int half) {
   return block_x() * kBlockRows + 16 * (GATED ? wave_index() : wave_index() * kHalves + half);
 }
 
+/** The first row that is used of the tile's matrix: of up if `half` is the second of a gated matmul. */
+template <typename Source>
+DEVICE const u8* matrix_of(const GroupedGemmArguments& a, const GroupTile& tile, int half) {
+  const bool up = GATED && half == 1;
+  if (SHARED_EXPERT && tile.shared) return up ? a.shared_weights1 : a.shared_weights0;
+  const u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
+  return (up ? a.weights1 : a.weights0) + first * Source::row_bytes(a.width);
+}
+
 /** The weight rows whose blocks this lane decodes. */
 template <typename Source>
 DEVICE void find_rows(const GroupedGemmArguments& a, const GroupTile& tile, const u8* (&rows)[kHalves][kLines]) {
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
-    const bool up = GATED && half == 1;
-    u64 first = u64(tile.matrix) * u64(a.matrix_rows) + u64(up ? a.first_row1 : a.first_row0);
-    const u8* weights = up ? a.weights1 : a.weights0;
-    if (SHARED_EXPERT && tile.shared) {
-      first = 0;
-      weights = up ? a.shared_weights1 : a.shared_weights0;
-    }
+    const u8* const matrix = matrix_of<Source>(a, tile, half);
 #pragma unroll
     for (int line = 0; line < kLines; line++) {
       const int row = min(tile_first_row(half) + fragment_line(line), a.rows - 1);
-      rows[half][line] = weights + (first + u64(row)) * Source::row_bytes(a.width);
+      rows[half][line] = matrix + u64(row) * Source::row_bytes(a.width);
     }
   }
 }

@@ -36,7 +36,7 @@ describe("matmulMethod", () => {
     expect([8, 32, 33, 400].map((rows) => matmulMethod(weight("F32"), batchClass(rows), router))).toEqual([
       "gemv-float",
       "gemv-float",
-      "gemm-float",
+      "gemv-float",
       "gemm-float",
     ]);
     expect(matmulMethod(weight("Q8_0"), "large", router)).toBe("gemm");

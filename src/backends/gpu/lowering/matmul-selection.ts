@@ -3,7 +3,8 @@
 //               mode, which must give a row the same bits in every batch
 //   gemv-float  the same with f32 inputs, for plain floats
 //   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
-//   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats
+//   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats in very large
+//               batches
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
 // Plain floats stay with gemv-float up to medium batches: their inputs would lose bits as f16.
 
@@ -57,7 +58,8 @@ export function matmulMethod(
   // Matrix units take the width in whole blocks; only plain floats can have another.
   if (deterministic || batch === "small" || weight.shape[0] % BLOCK_WEIGHTS !== 0) return gemv;
   if (plain && batch === "medium") return gemv;
-  if (plain && router) return "gemm-float";
+  // A router has so few rows that tiles of its results would leave most of a device idle.
+  if (plain && router) return batch === "huge" ? "gemm-float" : gemv;
   return batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES ? "blas" : "gemm";
 }
 
