@@ -5,7 +5,14 @@ import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
 import type { ChatTemplates } from "./template/chat-templates.js";
 import type { AnswerForm, ToolCallForm } from "./output/call-form.js";
-import { answerMarks, callConvention, opensReasoning, reasoningMarks, replyMarks } from "./output/convention.js";
+import {
+  answerMarks,
+  callConvention,
+  openedReasoning,
+  opensReasoning,
+  reasoningMarks,
+  replyMarks,
+} from "./output/convention.js";
 import { type CallConvention, conventionOf } from "./output/conventions.js";
 import { defaultTemplate } from "./template/default-templates.js";
 import type { ChatConversation, ChatParser, ChatTool } from "./message.js";
@@ -14,7 +21,7 @@ import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
 import { messageVariables } from "./template/template-variables.js";
 import { thinkingVariables } from "./template/thinking-variables.js";
-import { toolsVariables } from "./template/tool-variables.js";
+import { NO_TOOLS, toolsVariables } from "./template/tool-variables.js";
 import { toolChoiceForms } from "./output/tool-constraint.js";
 
 /** The part of a tokenizer that rendering a chat needs. */
@@ -115,7 +122,7 @@ export class ChatFormat {
     const constrained = conversation.constrained || forms.length > 0;
     const thinking = constrained ? false : conversation.thinking;
     const rendered = await this.#prompt(conversation, { template, capabilities, convention, tools, thinking }, signal);
-    const reasoning = reasoningMarks(template, this.#hasToken, convention);
+    const reasoning = reasoningMarks(template, this.#hasToken, convention) ?? openedReasoning(rendered, convention);
     const open = opensReasoning(rendered, reasoning);
     const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
     const around = answerMarks(template, convention);
@@ -154,9 +161,12 @@ export class ChatFormat {
   ): Promise<PromptText> {
     const context = { capabilities, convention, developers: template.includes("developer") };
     const variables = {
+      // As in Transformers, this is defined whether there are documents or not.
+      documents: null,
       ...thinkingVariables(template, convention, thinking, checkedOptions(templateOptions)),
       ...this.#tokens,
       messages: messageVariables(messages, tools, context),
+      ...(capabilities.takesNoTools ? NO_TOOLS : {}),
       ...toolsVariables(template, tools, capabilities.tools),
       add_generation_prompt: true,
     };

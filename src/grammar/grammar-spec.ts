@@ -15,8 +15,8 @@ export type ValueNotation =
       readonly json: FormText;
       readonly close: FormText;
     }
-  /** Python's keyword arguments: `key=value, …`. */
-  | { readonly kind: "python" }
+  /** Python's keyword arguments: `key=value, …`; perhaps with JSON's words for true, false and nothing. */
+  | { readonly kind: "python"; readonly words?: "json" }
   /** A map with bare keys; strings are written as they are, between quotes. */
   | { readonly kind: "map"; readonly quote: FormText };
 

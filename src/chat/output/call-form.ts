@@ -13,8 +13,8 @@ export type ArgumentNotation =
       readonly json: string;
       readonly close: string;
     }
-  /** Python's keyword arguments: `key=value, …`. */
-  | { readonly kind: "python" }
+  /** Python's keyword arguments: `key=value, …`; perhaps with JSON's words for true, false and nothing. */
+  | { readonly kind: "python"; readonly words?: "json" }
   /** A map with bare keys, in which `quote` opens and closes strings. */
   | { readonly kind: "map"; readonly quote: string };
 

@@ -3,7 +3,7 @@
 
 import { CALL_CLOSE, CALL_OPEN, type CallContext, type CallSyntax, isFunctionName } from "./call-context.js";
 import { type AnswerForm, type CallSpelling, taggedFields } from "./call-form.js";
-import { listedCalls, orHermes } from "./json-calls.js";
+import { listedCalls, orHermes, readHermesCall } from "./json-calls.js";
 import { KEY_MARKS, type ParameterStyle, readFunctionCall, readKeyedCall } from "./keyed-calls.js";
 import { closedBy, markedCalls } from "./marked-calls.js";
 import { readInvocations } from "./named-calls.js";
@@ -38,6 +38,15 @@ export function jsonSpelling(prefix: string, suffix: string, argumentsKey = "arg
     prefix: `${prefix}{"name": ${JSON.stringify(name)}, "${argumentsKey}": `,
     suffix: `}${suffix}`,
   });
+}
+
+/** A call in JSON between tags, on lines or not. */
+export function jsonConvention(line: "\n" | ""): Convention {
+  return {
+    marks: [CALL_OPEN, CALL_CLOSE],
+    read: (context) => markedCalls(context, { [CALL_OPEN]: closedBy(CALL_CLOSE, readHermesCall) }),
+    spell: jsonSpelling(`${CALL_OPEN}${line}`, `${line}${CALL_CLOSE}`),
+  };
 }
 
 /** A list of JSON calls between two marks; the second may be missing. */

@@ -6,6 +6,7 @@ import type { AnswerForm } from "./call-form.js";
 import {
   type Convention,
   invokeConvention,
+  jsonConvention,
   jsonSpelling,
   keyConvention,
   listConvention,
@@ -14,7 +15,7 @@ import {
 } from "./convention-makers.js";
 import { HARMONY_CALL_END, HARMONY_MARKS, HARMONY_PREFIX, readHarmony } from "./harmony.js";
 import { parseKeyedCall } from "./json-call.js";
-import { listedCalls, readBareCalls, readFencedList, readHermesCall } from "./json-calls.js";
+import { listedCalls, readBareCalls, readFencedList } from "./json-calls.js";
 import { LINE_PARAMETERS, NAMED_PARAMETERS, PLAIN_PARAMETERS, TYPED_PARAMETERS } from "./keyed-calls.js";
 import { MAP_QUOTE, pythonCalls, readMapCall } from "./literal-calls.js";
 import { closedBy, markedCalls, plainText } from "./marked-calls.js";
@@ -27,7 +28,8 @@ import type { Reading } from "./text-cursor.js";
 export const MISTRAL_CALLS = "[TOOL_CALLS]";
 /** Stands between the name and the arguments in calls of newer Mistral models. */
 export const MISTRAL_ARGUMENTS = "[ARGS]";
-const MISTRAL_CALL_ID = "[CALL_ID]";
+/** Stands between the name and the id in calls of Mistral Small 3.2. */
+export const MISTRAL_CALL_ID = "[CALL_ID]";
 /** Starts the tool calls of Llama 3. */
 export const PYTHON_TAG = "<|python_tag|>";
 const SEED = { open: "<seed:tool_call>", close: "</seed:tool_call>" } as const;
@@ -46,12 +48,17 @@ const APERTUS = { open: "<|tools_prefix|>", close: "<|tools_suffix|>" } as const
 const SEPARATED_OPEN = SEPARATED_MARKS.sectionOpen + SEPARATED_MARKS.callOpen;
 const SEPARATED_CLOSE = SEPARATED_MARKS.callClose + SEPARATED_MARKS.sectionClose;
 
+/** The marks of Llama 4 around Python code; calls are behind them, or in them. */
+const PYTHON_SPAN = ["<|python_start|>", "<|python_end|>"] as const;
+const GIGACHAT = "<|function_call|>";
+
 function actionConvention(answer: AnswerForm): Convention {
   return {
     marks: [ACTION.open, ACTION.close, answer.prefix, answer.suffix],
     read: (context) => markedCalls(context, { [ACTION.open]: listedCalls({ close: ACTION.close }) }),
-    spell: (name) => ({
-      prefix: `${ACTION.open}[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": `,
+    // The templates number the calls of a chat.
+    spell: (name, callsBefore) => ({
+      prefix: `${ACTION.open}[\n    {"tool_call_id": "${callsBefore}", "tool_name": ${JSON.stringify(name)}, "parameters": `,
       suffix: `}\n]${ACTION.close}`,
     }),
     answer,
@@ -61,12 +68,10 @@ function actionConvention(answer: AnswerForm): Convention {
 
 /** The conventions by name. */
 export const CONVENTIONS = {
-  /** Hermes, Qwen 2.5 and 3, Granite 4, SmolLM3, EXAONE 4, ERNIE 4.5. */
-  "tagged-json": {
-    marks: [CALL_OPEN, CALL_CLOSE],
-    read: (context) => markedCalls(context, { [CALL_OPEN]: closedBy(CALL_CLOSE, readHermesCall) }),
-    spell: jsonSpelling(`${CALL_OPEN}\n`, `\n${CALL_CLOSE}`),
-  },
+  /** Hermes, Qwen 2.5 and 3, Granite 4, SmolLM3, ERNIE 4.5. */
+  "tagged-json": jsonConvention("\n"),
+  /** EXAONE 4. */
+  "joined-json": jsonConvention(""),
   /** GLM 4.5 and 4.6. */
   "tagged-keys": keyConvention("\n"),
   /** GLM 4.7. */
@@ -91,11 +96,21 @@ export const CONVENTIONS = {
     spell: jsonSpelling(`${MISTRAL_CALLS}[`, "]"),
     ids: "nine characters",
   },
-  /** Ministral 3, Devstral, Magistral, Mistral Small 3.2. */
+  /** Ministral 3, Devstral, Magistral. */
   "bracketed-arguments": {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
     read: readMistral,
     spell: (name) => ({ prefix: `${MISTRAL_CALLS}${name}${MISTRAL_ARGUMENTS}`, suffix: "" }),
+    ids: "nine characters",
+  },
+  /** Mistral Small 3.2. */
+  "bracketed-ids": {
+    marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
+    read: readMistral,
+    spell: (name, callsBefore) => {
+      const id = String(callsBefore).padStart(9, "0");
+      return { prefix: `${MISTRAL_CALLS}${name}${MISTRAL_CALL_ID}${id}${MISTRAL_ARGUMENTS}`, suffix: "", id };
+    },
     ids: "nine characters",
   },
   /** DeepSeek V3.1. */
@@ -161,7 +176,11 @@ export const CONVENTIONS = {
   "python-lines": {
     marks: [OLMO.open, OLMO.close],
     read: (context) => markedCalls(context, { [OLMO.open]: pythonCalls(OLMO.close) }),
-    spell: (name) => ({ prefix: `${OLMO.open}${name}(`, suffix: `)${OLMO.close}`, notation: { kind: "python" } }),
+    spell: (name) => ({
+      prefix: `${OLMO.open}${name}(`,
+      suffix: `)${OLMO.close}`,
+      notation: { kind: "python", words: "json" },
+    }),
   },
   /** Granite 3. */
   "open-list": listConvention("<|tool_call|>", undefined),
@@ -171,6 +190,12 @@ export const CONVENTIONS = {
   "capital-list": listConvention("<TOOLCALL>", "</TOOLCALL>"),
   /** Apriel, Hunyuan A13B. */
   "tagged-list": listConvention("<tool_calls>", "</tool_calls>"),
+  /** MiniMax M1. */
+  "tagged-lines": {
+    marks: ["<tool_calls>", "</tool_calls>"],
+    read: (context) => markedCalls(context, { "<tool_calls>": listedCalls({ close: "</tool_calls>" }) }),
+    spell: jsonSpelling("<tool_calls>\n", "\n</tool_calls>"),
+  },
   /** Apertus. Its template shows results directly behind the calls. */
   "keyed-list": {
     marks: [APERTUS.open, APERTUS.close],
@@ -215,6 +240,21 @@ export const CONVENTIONS = {
       yield* markedCalls(context, { [PYTHON_TAG]: readBareCalls });
     },
     spell: jsonSpelling("", "", "parameters"),
+  },
+  /** Llama 4. */
+  "python-span": {
+    marks: PYTHON_SPAN,
+    *read(context) {
+      yield* readBareCalls(context);
+      yield* markedCalls(context, Object.fromEntries(PYTHON_SPAN.map((mark) => [mark, readBareCalls])));
+    },
+    spell: jsonSpelling("", "", "parameters"),
+  },
+  /** GigaChat 3.1. */
+  "marked-json": {
+    marks: [GIGACHAT],
+    read: (context) => markedCalls(context, { [GIGACHAT]: listedCalls({}) }),
+    spell: jsonSpelling(GIGACHAT, ""),
   },
   /** Any model: JSON without marks. */
   "bare-json": {

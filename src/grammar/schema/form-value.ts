@@ -29,7 +29,12 @@ export function formValue(
     case undefined:
       return schemaExpression(json, schema, place);
     case "python":
-      return schemaFields(json.inDialect(PYTHON_DIALECT), schema, PYTHON_FIELDS, place);
+      return schemaFields(
+        notation.words === "json" ? json : json.inDialect(PYTHON_DIALECT),
+        schema,
+        PYTHON_FIELDS,
+        place,
+      );
     case "fields": {
       const close = literal(notation.close, place);
       const style: FieldStyle = {

@@ -57,9 +57,10 @@ export const think = (thought: string): string => `<think>\n${thought}\n</think>
 export const hermes = ({ name, given }: SpokenCall, key = "arguments"): string =>
   `{"name": ${json(name)}, "${key}": ${json(given)}}`;
 export const list = (calls: readonly SpokenCall[]): string => `[${calls.map((call) => hermes(call)).join(", ")}]`;
-export const python = ({ name, given }: SpokenCall): string =>
+const literal = (value: unknown): string => (typeof value === "boolean" ? (value ? "True" : "False") : json(value));
+export const python = ({ name, given }: SpokenCall, written = literal): string =>
   `${name}(${Object.entries(given)
-    .map(([key, value]) => `${key}=${typeof value === "boolean" ? (value ? "True" : "False") : json(value)}`)
+    .map(([key, value]) => `${key}=${written(value)}`)
     .join(", ")})`;
 export const TURN = ["<|turn|>", "<|stop|>"];
 export const THINK = ["<think>", "</think>"];
