@@ -4,7 +4,7 @@
 import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
 import type { ChatTemplates } from "./template/chat-templates.js";
-import type { AnswerForm, ToolCallForm } from "./output/call-form.js";
+import type { AnswerForm, CallSeries, ToolCallForm } from "./output/call-form.js";
 import {
   answerMarks,
   callConvention,
@@ -22,7 +22,7 @@ import type { TemplateRunner, TemplateVariables } from "./template/template-runn
 import { messageVariables } from "./template/template-variables.js";
 import { thinkingVariables } from "./template/thinking-variables.js";
 import { NO_TOOLS, toolsVariables } from "./template/tool-variables.js";
-import { toolChoiceForms } from "./output/tool-constraint.js";
+import { callSeries, toolChoiceForms } from "./output/tool-constraint.js";
 
 /** The part of a tokenizer that rendering a chat needs. */
 export interface ChatTokenizer {
@@ -47,6 +47,8 @@ export interface RenderedChat {
   readonly printedTokens: ReadonlySet<number>;
   /** The forms that a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly Omit<ToolCallForm, "name">[];
+  /** How calls in these forms may follow one another; undefined if there may be one only. */
+  readonly callSeries: CallSeries | undefined;
   /** What stands around an answer that is no call, if decoding is constrained and a call is allowed. */
   readonly answerForm: AnswerForm;
   /** Whether the generated text may contain reasoning or tool calls, which are no part of the visible text. */
@@ -126,7 +128,8 @@ export class ChatFormat {
     const open = opensReasoning(rendered, reasoning);
     const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
     const around = answerMarks(template, convention);
-    const common = { convention, trimsStart, forms, constrained };
+    const series = callSeries(convention, conversation);
+    const common = { convention, trimsStart, forms, series, constrained };
     // Constrained text keeps every space, and contains a call only in one of the forms.
     const parsing = constrained
       ? {
@@ -147,6 +150,7 @@ export class ChatFormat {
       stop: tools.length > 0 && !constrained ? [...stop, ...stops] : stop,
       printedTokens: this.#controlTokens([...replyMarks(convention, reasoning), ...around]),
       callForms: forms,
+      callSeries: series,
       answerForm: answer,
       hidesText: reasoning !== undefined || tools.length > 0 || marksReply || around.length > 0,
       createParser: (requested = []) =>

@@ -40,6 +40,8 @@ export interface ChatConversation {
   /** Tools that the prompt shows to the model. */
   readonly tools: readonly ChatTool[];
   readonly toolChoice: ToolChoice;
+  /** Whether a reply may have several calls; true by default. */
+  readonly parallelCalls?: boolean;
   /** Whether the model reasons before it replies; undefined leaves that to the template. */
   readonly thinking: boolean | undefined;
   /**

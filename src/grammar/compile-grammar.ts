@@ -8,8 +8,8 @@ import type { Network } from "./automaton/network.js";
 import { buildNetwork } from "./automaton/network-builder.js";
 import { ebnfGrammar } from "./notation/gbnf.js";
 import { literalCharacters, formText } from "./form-text.js";
-import type { GrammarSpec, SchemaForm } from "./grammar-spec.js";
-import { choice, EMPTY, type Expression, sequence, set } from "./expression.js";
+import type { FormSeries, FormText, GrammarSpec, SchemaForm } from "./grammar-spec.js";
+import { choice, EMPTY, type Expression, repeat, sequence, set } from "./expression.js";
 import { JsonRules } from "./schema/json-rules.js";
 import { GRAMMAR_LIMITS, grammarInvalid, grammarLimit } from "./limits.js";
 import { GrammarRules } from "./rules.js";
@@ -43,9 +43,7 @@ function read(spec: GrammarSpec): Network {
     case "schema":
       return jsonNetwork("schema", (json) => schemaExpression(json, spec.schema, "schema"));
     case "forms":
-      return jsonNetwork("forms", (json) =>
-        choice(...checkedForms(spec.forms).map((form, index) => formExpression(json, form, `forms[${index}]`))),
-      );
+      return jsonNetwork("forms", (json) => formsExpression(json, spec));
     case "regex": {
       if (typeof spec.pattern !== "string")
         throw grammarInvalid("regex", "expected a regular expression, found something else");
@@ -68,6 +66,28 @@ function jsonNetwork(place: string, make: (json: JsonRules) => Expression): Netw
   const rules = new GrammarRules();
   const root = make(new JsonRules(rules));
   return buildNetwork(rules.bodies, root, { place });
+}
+
+function formsExpression(json: JsonRules, { forms, series }: GrammarSpec & { readonly kind: "forms" }): Expression {
+  const alone = series === undefined ? checkedForms(forms) : forms;
+  const options = alone.map((form, index) => formExpression(json, form, `forms[${index}]`));
+  return series === undefined ? choice(...options) : choice(...options, seriesExpression(json, series));
+}
+
+function seriesExpression(json: JsonRules, { open, forms, separator, close }: FormSeries): Expression {
+  const [before, between, behind] = [open, separator, close].map((part) => literalText(part, "series"));
+  const options = checkedForms(forms).map((form, index) => formExpression(json, form, `series[${index}]`));
+  // A rule, so that the schemas are compiled once.
+  const form = json.rules.add("form", choice(...options));
+  const further = repeat(sequence(...between, form), 0, GRAMMAR_LIMITS.seriesForms - 1);
+  return sequence(...before, form, further, ...behind);
+}
+
+function literalText(given: FormText, place: string): readonly Expression[] {
+  const parts = formText(given, place);
+  if (literalCharacters(parts) > GRAMMAR_LIMITS.literalCharacters)
+    throw grammarLimit(place, "literalCharacters", "text around forms, in characters,");
+  return parts;
 }
 
 function checkedForms(forms: readonly SchemaForm[]): readonly SchemaForm[] {

@@ -29,6 +29,14 @@ export interface SchemaForm {
   readonly notation?: ValueNotation;
 }
 
+/** Forms that follow one another, at least one. */
+export interface FormSeries {
+  readonly open: FormText;
+  readonly forms: readonly SchemaForm[];
+  readonly separator: FormText;
+  readonly close: FormText;
+}
+
 /** The grammar that a text must follow. */
 export type GrammarSpec =
   /** Any JSON object. */
@@ -39,5 +47,5 @@ export type GrammarSpec =
   | { readonly kind: "regex"; readonly pattern: string }
   /** A text of the rule "root" of a grammar in GBNF (EBNF). */
   | { readonly kind: "grammar"; readonly text: string }
-  /** One of several forms. */
-  | { readonly kind: "forms"; readonly forms: readonly SchemaForm[] };
+  /** One of several forms, or a series of some. */
+  | { readonly kind: "forms"; readonly forms: readonly SchemaForm[]; readonly series?: FormSeries };

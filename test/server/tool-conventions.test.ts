@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ChatRenderer } from "../../src/chat/chat-renderer.js";
 import { callConvention } from "../../src/chat/output/convention.js";
-import { CONVENTIONS } from "../../src/chat/output/conventions.js";
+import { type CallConvention, CONVENTIONS, conventionOf } from "../../src/chat/output/conventions.js";
 import { GrammarCompilers } from "../../src/completion/grammar-compilers.js";
 import { createServer, type Server } from "../../src/server/server.js";
 import { FakeModelPool } from "../../src/server/testing/fake-model.js";
@@ -196,6 +196,27 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
         const refused = await post({ model: name, messages, tools, tool_choice: named });
         expect([refused.status, await refused.text()]).toStrictEqual([500, expect.stringContaining("error")]);
       }
+    });
+
+    test("makes as many calls as it may", async () => {
+      const both = call([first, second]);
+      const { calls, finish } = await ask(name, thoughts + both, { tools, parallel_tool_calls: false });
+      expect({ calls, finish }).toStrictEqual({ calls: [first], finish: "tool_calls" });
+      const required = { tools, tool_choice: "required" };
+      // Calls with numbers of their own, and families with one call in a turn, are held to one.
+      const several = conventionOf(spoken.convention as CallConvention).several !== undefined;
+      const limited = { ...required, parallel_tool_calls: false };
+      if (several) expect(await ask(name, both, required)).toMatchObject({ content: "", calls: [first, second] });
+      for (const body of several ? [limited] : spokenCalls.length > 1 ? [required, limited] : []) {
+        (models.get(name) as ScriptedFamily).reply = both;
+        expect((await post({ model: name, messages, ...body })).status).toBe(500);
+      }
+      expect(await ask(name, call([second]), limited)).toMatchObject({ calls: [second], finish: "tool_calls" });
+      if (several)
+        expect(await ask(name, both, { response_format, tools })).toMatchObject({
+          content: "",
+          calls: [first, second],
+        });
     });
 
     test("answers in a schema's form, which tools do not change", async () => {

@@ -28,6 +28,13 @@ export interface CallSpelling {
   readonly id?: string;
 }
 
+/** What stands around calls that follow one another, and between them: each form begins with the one, and ends with the other. */
+export interface CallSeries {
+  readonly open: string;
+  readonly separator: string;
+  readonly close: string;
+}
+
 /** A form of the output: literal text, a value of a JSON schema, literal text. */
 export interface ToolCallForm extends CallSpelling {
   /** The tool that the form calls. */

@@ -5,6 +5,7 @@ import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
 import type { AnswerForm } from "./call-form.js";
 import {
   type Convention,
+  inSeries,
   invokeConvention,
   jsonConvention,
   jsonSpelling,
@@ -19,7 +20,7 @@ import { listedCalls, readBareCalls, readFencedList } from "./json-calls.js";
 import { LINE_PARAMETERS, NAMED_PARAMETERS, PLAIN_PARAMETERS, TYPED_PARAMETERS } from "./keyed-calls.js";
 import { MAP_QUOTE, pythonCalls, readMapCall } from "./literal-calls.js";
 import { closedBy, markedCalls, plainText } from "./marked-calls.js";
-import { PART_MARKS, PART_PREFIX, readParts, readRecipients, RECIPIENT_PREFIX } from "./marked-replies.js";
+import { PART_MARKS, PART_PREFIX, readParts, readRecipients, RECIPIENT, RECIPIENT_PREFIX } from "./marked-replies.js";
 import { readFunctionJson, readNamedCall } from "./named-calls.js";
 import { ID_PREFIX, NUMBERED_MARKS, readNumberedCall, readSeparatedCall, SEPARATED_MARKS } from "./sectioned-calls.js";
 import type { Reading } from "./text-cursor.js";
@@ -94,6 +95,7 @@ export const CONVENTIONS = {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
     read: readMistral,
     spell: jsonSpelling(`${MISTRAL_CALLS}[`, "]"),
+    several: { open: `${MISTRAL_CALLS}[`, separator: ", ", close: "]" },
     ids: "nine characters",
   },
   /** Ministral 3, Devstral, Magistral. */
@@ -101,6 +103,7 @@ export const CONVENTIONS = {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
     read: readMistral,
     spell: (name) => ({ prefix: `${MISTRAL_CALLS}${name}${MISTRAL_ARGUMENTS}`, suffix: "" }),
+    several: inSeries(""),
     ids: "nine characters",
   },
   /** Mistral Small 3.2. */
@@ -114,15 +117,22 @@ export const CONVENTIONS = {
     ids: "nine characters",
   },
   /** DeepSeek V3.1. */
-  "separated-json": sectionConvention(SEPARATED_MARKS, readSeparatedCall, (name) => ({
-    prefix: `${SEPARATED_OPEN}${name}${SEPARATED_MARKS.separator}`,
-    suffix: SEPARATED_CLOSE,
-  })),
+  "separated-json": sectionConvention(
+    SEPARATED_MARKS,
+    readSeparatedCall,
+    (name) => ({ prefix: `${SEPARATED_OPEN}${name}${SEPARATED_MARKS.separator}`, suffix: SEPARATED_CLOSE }),
+    "",
+  ),
   /** DeepSeek V3 and R1. */
-  "separated-fence": sectionConvention(SEPARATED_MARKS, readSeparatedCall, (name) => ({
-    prefix: `${SEPARATED_OPEN}function${SEPARATED_MARKS.separator}${name}\n\`\`\`json\n`,
-    suffix: `\n\`\`\`${SEPARATED_CLOSE}`,
-  })),
+  "separated-fence": sectionConvention(
+    SEPARATED_MARKS,
+    readSeparatedCall,
+    (name) => ({
+      prefix: `${SEPARATED_OPEN}function${SEPARATED_MARKS.separator}${name}\n\`\`\`json\n`,
+      suffix: `\n\`\`\`${SEPARATED_CLOSE}`,
+    }),
+    "\n",
+  ),
   /** Kimi K2. */
   "numbered-json": {
     ...sectionConvention(NUMBERED_MARKS, readNumberedCall, (name, callsBefore) => {
@@ -164,6 +174,7 @@ export const CONVENTIONS = {
       suffix: GEMMA.close,
       notation: { kind: "map", quote: MAP_QUOTE },
     }),
+    several: inSeries(""),
     stops: [GEMMA.result],
   },
   /** LFM2. */
@@ -171,6 +182,7 @@ export const CONVENTIONS = {
     marks: [LFM.open, LFM.close],
     read: (context) => markedCalls(context, { [LFM.open]: pythonCalls(LFM.close) }),
     spell: (name) => ({ prefix: `${LFM.open}[${name}(`, suffix: `)]${LFM.close}`, notation: { kind: "python" } }),
+    several: { open: `${LFM.open}[`, separator: ", ", close: `]${LFM.close}` },
   },
   /** OLMo 3. */
   "python-lines": {
@@ -181,6 +193,7 @@ export const CONVENTIONS = {
       suffix: `)${OLMO.close}`,
       notation: { kind: "python", words: "json" },
     }),
+    several: { ...OLMO, separator: "\n" },
   },
   /** Granite 3. */
   "open-list": listConvention("<|tool_call|>", undefined),
@@ -195,6 +208,7 @@ export const CONVENTIONS = {
     marks: ["<tool_calls>", "</tool_calls>"],
     read: (context) => markedCalls(context, { "<tool_calls>": listedCalls({ close: "</tool_calls>" }) }),
     spell: jsonSpelling("<tool_calls>\n", "\n</tool_calls>"),
+    several: { open: "<tool_calls>\n", separator: "\n", close: "\n</tool_calls>" },
   },
   /** Apertus. Its template shows results directly behind the calls. */
   "keyed-list": {
@@ -202,6 +216,7 @@ export const CONVENTIONS = {
     read: (context) =>
       markedCalls(context, { [APERTUS.open]: listedCalls({ close: APERTUS.close, parse: parseKeyedCall }) }),
     spell: (name) => ({ prefix: `${APERTUS.open}[{${JSON.stringify(name)}: `, suffix: `}]${APERTUS.close}` }),
+    several: { open: `${APERTUS.open}[`, separator: ", ", close: `]${APERTUS.close}` },
     stops: [APERTUS.close],
     endsReasoning: [APERTUS.open],
   },
@@ -217,6 +232,7 @@ export const CONVENTIONS = {
       prefix: `Action: \`\`\`json\n[\n    {\n        "tool_name": ${JSON.stringify(name)},\n        "parameters": `,
       suffix: "\n    }\n]```",
     }),
+    several: { open: "Action: ```json\n[\n", separator: ",\n", close: "\n]```" },
   },
   /** Functionary 3.2. */
   recipients: {
@@ -224,6 +240,7 @@ export const CONVENTIONS = {
     read: readRecipients,
     marksReply: true,
     spell: (name) => ({ prefix: RECIPIENT_PREFIX.call(name), suffix: "" }),
+    several: inSeries(RECIPIENT),
     answer: { prefix: RECIPIENT_PREFIX.answer, suffix: "" },
   },
   /** Functionary 3.1, and Llama 3.1's custom functions. */

@@ -76,7 +76,7 @@ export function* readParts(context: CallContext): Reading<void> {
 }
 
 /** Starts a part of a reply of functionary 3.2; the prompt ends with the first one. */
-const RECIPIENT = ">>>";
+export const RECIPIENT = ">>>";
 /** The recipient of text. */
 const EVERYONE = "all";
 const RECIPIENTS = new Markers([RECIPIENT]);
