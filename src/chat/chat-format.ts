@@ -4,7 +4,7 @@
 import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
 import type { ChatTemplates } from "./template/chat-templates.js";
-import type { AnswerForm, CallSeries, ToolCallForm } from "./output/call-form.js";
+import type { AnswerForm, CallSeries, ThoughtForm, ToolCallForm } from "./output/call-form.js";
 import {
   answerMarks,
   callConvention,
@@ -51,6 +51,8 @@ export interface RenderedChat {
   readonly callSeries: CallSeries | undefined;
   /** What stands around an answer that is no call, if decoding is constrained and a call is allowed. */
   readonly answerForm: AnswerForm;
+  /** The reasoning that comes before constrained text; undefined if there is none. */
+  readonly thought: ThoughtForm | undefined;
   /** Whether the generated text may contain reasoning or tool calls, which are no part of the visible text. */
   readonly hidesText: boolean;
   /** A parser for one choice; `stops` are the stop strings that are matched against its visible text. */
@@ -122,12 +124,16 @@ export class ChatFormat {
       callsBefore,
     });
     const constrained = conversation.constrained || forms.length > 0;
-    const thinking = constrained ? false : conversation.thinking;
+    // Constrained text is reasoned about if the request asks for that, or if the template has no switch.
+    const thinking = constrained ? conversation.thinking === true : conversation.thinking;
     const rendered = await this.#prompt(conversation, { template, capabilities, convention, tools, thinking }, signal);
     const reasoning = reasoningMarks(template, this.#hasToken, convention) ?? openedReasoning(rendered, convention);
     const open = opensReasoning(rendered, reasoning);
     const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
     const around = answerMarks(template, convention);
+    // The prompt ends with what stands in front of an answer without a choice, so that no thought can follow.
+    const thinks = constrained && (forms.length > 0 || answer.prefix === "");
+    const thought = thinks ? thoughtForm(reasoning, rendered, conversation.thinking) : undefined;
     const series = callSeries(convention, conversation);
     const common = { convention, trimsStart, forms, series, constrained };
     // Constrained text keeps every space, and contains a call only in one of the forms.
@@ -135,12 +141,12 @@ export class ChatFormat {
       ? {
           ...common,
           tools: forms.length > 0 ? tools : [],
-          reasoning: undefined,
-          reasoningOpen: false,
+          reasoning: thought === undefined ? undefined : reasoning,
+          reasoningOpen: thought !== undefined && open,
           trimsStart: false,
         }
       : { ...common, tools, reasoning, reasoningOpen: open };
-    const settled = open && constrained ? closed(rendered, reasoning) : rendered;
+    const settled = open && constrained && thought === undefined ? closed(rendered, reasoning) : rendered;
     // With a choice between calls and an answer, the grammar writes what is around the answer.
     const prompt = this.#withBos(constrained && forms.length === 0 ? settled.withTrusted(answer.prefix) : settled);
     return {
@@ -152,6 +158,7 @@ export class ChatFormat {
       callForms: forms,
       callSeries: series,
       answerForm: answer,
+      thought,
       hidesText: reasoning !== undefined || tools.length > 0 || marksReply || around.length > 0,
       createParser: (requested = []) =>
         new ChatOutputParser({ ...parsing, stops: requested, answer, answerMarks: around }),
@@ -208,7 +215,19 @@ export class ChatFormat {
   }
 }
 
-/** Closes the reasoning block that the template opened: constrained text cannot begin with reasoning. */
+/** The reasoning before constrained text: what the template opens, unless it was refused, and what was asked for. */
+function thoughtForm(
+  marks: ReasoningMarks | undefined,
+  prompt: PromptText,
+  thinking: boolean | undefined,
+): ThoughtForm | undefined {
+  if (marks === undefined) return undefined;
+  if (prompt.endsWith(marks.open)) return thinking === false ? undefined : { open: undefined, close: marks.close };
+  // Seed's template opens a block in which there is nothing to think.
+  return thinking === true && !opensReasoning(prompt, marks) ? { open: marks.open, close: marks.close } : undefined;
+}
+
+/** Closes the reasoning block that the template opened although the model is not to reason. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
   return prompt.withEnd(marks?.closing ?? `\n\n${marks?.close}\n\n`);
 }

@@ -44,10 +44,7 @@ export interface ChatConversation {
   readonly parallelCalls?: boolean;
   /** Whether the model reasons before it replies; undefined leaves that to the template. */
   readonly thinking: boolean | undefined;
-  /**
-   * Whether the reply is constrained by a grammar from its first token on, so that no reasoning block may be open
-   * before it.
-   */
+  /** Whether the reply is constrained by a grammar, from its first token on or behind its reasoning. */
   readonly constrained: boolean;
   /** Further variables for the template. */
   readonly templateOptions: Readonly<Record<string, unknown>>;

@@ -66,16 +66,26 @@ export function promptConversation(prompt: ResolvedPrompt): ChatConversation {
     tools: toolChoice.kind === "none" ? [] : tools,
     toolChoice,
     parallelCalls: parallelToolCalls,
-    thinking: constrained ? false : reasoning,
+    thinking: reasoning,
     constrained,
     templateOptions,
   };
 }
 
-/** The grammar that the generated text must follow: required calls, calls or formatted text, or the format alone. */
-export function grammarOf(
+type RenderedForms = Pick<RenderedChat, "callForms" | "callSeries" | "answerForm" | "thought">;
+
+/** The grammar that the generated text must follow, behind its reasoning. */
+export function grammarOf(prompt: ResolvedPrompt, rendered: RenderedForms): GrammarSpec | undefined {
+  const rest = replyGrammar(prompt, rendered);
+  if (rest === undefined || rendered.thought === undefined) return rest;
+  const { open, close } = rendered.thought;
+  return { kind: "thought", ...(open === undefined ? {} : { open }), close, rest };
+}
+
+/** Required calls, calls or formatted text, or the format alone. */
+function replyGrammar(
   { responseFormat, toolChoice }: ResolvedPrompt,
-  { callForms, callSeries, answerForm }: Pick<RenderedChat, "callForms" | "callSeries" | "answerForm">,
+  { callForms, callSeries, answerForm }: RenderedForms,
 ): GrammarSpec | undefined {
   if (callForms.length === 0) return responseFormat;
   const schema = requiresCall(toolChoice) ? undefined : schemaOf(responseFormat);

@@ -15,6 +15,7 @@ export function controlBytes(token: number): Uint8Array {
 
 /** The forms with their texts split into plain text and control tokens, as the tokenizer finds them. */
 export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarSpec): GrammarSpec {
+  if (spec.kind === "thought") return splitThought(tokenizer, spec);
   if (spec.kind !== "forms" || !areForms(spec.forms) || !(spec.series === undefined || areForms(spec.series.forms)))
     return spec;
   return {
@@ -24,6 +25,19 @@ export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarS
       return { ...split, suffix: withoutEnd(tokenizer, split.suffix) };
     }),
     ...(spec.series === undefined ? {} : { series: splitSeries(tokenizer, spec.series) }),
+  };
+}
+
+function splitThought(
+  tokenizer: VocabularyTokenizer,
+  { kind, open, close, rest }: GrammarSpec & { readonly kind: "thought" },
+): GrammarSpec {
+  const split = (text: FormText): FormText => (typeof text === "string" ? splitText(tokenizer, text) : text);
+  return {
+    kind,
+    ...(open === undefined ? {} : { open: split(open) }),
+    close: split(close),
+    rest: withControlTokens(tokenizer, rest),
   };
 }
 

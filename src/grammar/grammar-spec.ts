@@ -47,5 +47,10 @@ export type GrammarSpec =
   | { readonly kind: "regex"; readonly pattern: string }
   /** A text of the rule "root" of a grammar in GBNF (EBNF). */
   | { readonly kind: "grammar"; readonly text: string }
+  /**
+   * Free text that ends with `close`, and then a text of another grammar. It begins with `open`, or there is none; without
+   * `open` it has begun already.
+   */
+  | { readonly kind: "thought"; readonly open?: FormText; readonly close: FormText; readonly rest: GrammarSpec }
   /** One of several forms, or a series of some. */
   | { readonly kind: "forms"; readonly forms: readonly SchemaForm[]; readonly series?: FormSeries };

@@ -187,14 +187,40 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
     test("is held to its own spelling of a call that is demanded", async () => {
       const demanded = call([first]);
       const called = { content: "", reasoning: "", calls: [first], finish: "tool_calls", reasoningTokens: 0 };
-      expect(await ask(name, demanded, { tools, tool_choice: "required" })).toStrictEqual(called);
+      const off = { enable_thinking: false };
+      expect(await ask(name, demanded, { tools, tool_choice: "required", ...off })).toStrictEqual(called);
       const named = { type: "function", function: { name: "get_weather" } };
-      expect(await ask(name, demanded, { tools, tool_choice: named })).toStrictEqual(called);
+      expect(await ask(name, demanded, { tools, tool_choice: named, ...off })).toStrictEqual(called);
       // Another tool than the named one, and text, are not allowed.
       for (const wrong of [call([second]), answer("No.")]) {
         (models.get(name) as ScriptedFamily).reply = wrong;
-        const refused = await post({ model: name, messages, tools, tool_choice: named });
+        const refused = await post({ model: name, messages, tools, tool_choice: named, ...off });
         expect([refused.status, await refused.text()]).toStrictEqual([500, expect.stringContaining("error")]);
+      }
+    });
+
+    test("thinks before what is demanded, if it was asked to, or cannot do otherwise", async () => {
+      const { marksReply, answer: marked } = conventionOf(spoken.convention as CallConvention);
+      // Replies in which every part is marked are held to the marks of a call or an answer.
+      if (reasoning === "" || marksReply === true) return;
+      for (const asked of spoken.alwaysThinks === true
+        ? [{}, { enable_thinking: true }]
+        : [{ enable_thinking: true }]) {
+        const required = { tools, tool_choice: "required", ...asked };
+        expect(await ask(name, thoughts + call([first]), required)).toMatchObject({
+          content: "",
+          reasoning,
+          calls: [first],
+          finish: "tool_calls",
+        });
+        if (marked === undefined)
+          expect(await ask(name, thoughts + review, { response_format, ...asked })).toMatchObject({
+            content: review,
+            reasoning,
+            finish: "stop",
+          });
+        (models.get(name) as ScriptedFamily).reply = `${thoughts}No.`;
+        expect((await post({ model: name, messages, ...required })).status).toBe(500);
       }
     });
 
@@ -202,7 +228,7 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
       const both = call([first, second]);
       const { calls, finish } = await ask(name, thoughts + both, { tools, parallel_tool_calls: false });
       expect({ calls, finish }).toStrictEqual({ calls: [first], finish: "tool_calls" });
-      const required = { tools, tool_choice: "required" };
+      const required = { tools, tool_choice: "required", enable_thinking: false };
       // Calls with numbers of their own, and families with one call in a turn, are held to one.
       const several = conventionOf(spoken.convention as CallConvention).several !== undefined;
       const limited = { ...required, parallel_tool_calls: false };
@@ -213,7 +239,7 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
       }
       expect(await ask(name, call([second]), limited)).toMatchObject({ calls: [second], finish: "tool_calls" });
       if (several)
-        expect(await ask(name, both, { response_format, tools })).toMatchObject({
+        expect(await ask(name, both, { response_format, tools, enable_thinking: false })).toMatchObject({
           content: "",
           calls: [first, second],
         });
@@ -221,9 +247,10 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
 
     test("answers in a schema's form, which tools do not change", async () => {
       const formed = { content: review, calls: [], finish: "stop" };
-      expect(await ask(name, review, { response_format })).toMatchObject(formed);
-      expect(await ask(name, answer(review), { response_format, tools })).toMatchObject(formed);
-      expect(await ask(name, call([first]), { response_format, tools })).toMatchObject({
+      const off = { response_format, enable_thinking: false };
+      expect(await ask(name, review, off)).toMatchObject(formed);
+      expect(await ask(name, answer(review), { ...off, tools })).toMatchObject(formed);
+      expect(await ask(name, call([first]), { ...off, tools })).toMatchObject({
         content: "",
         calls: [first],
         finish: "tool_calls",

@@ -48,6 +48,13 @@ export interface AnswerForm {
   readonly suffix: string;
 }
 
+/** Free text in front of constrained text. */
+export interface ThoughtForm {
+  /** What the model opens it with, if it thinks; undefined if the prompt has opened it. */
+  readonly open: string | undefined;
+  readonly close: string;
+}
+
 /** Tags around each argument. */
 export function taggedFields(open: string, opened: readonly [text: string, json: string], close: string) {
   return { kind: "fields", open, text: opened[0], json: opened[1], close } as const satisfies ArgumentNotation;

@@ -54,6 +54,8 @@ export class ChatOutputParser {
   readonly #sink: DeltaSink;
   readonly #reading: Reading<void>;
   #inReasoning = false;
+  /** Whether there was reasoning, so that white space follows that belongs to nothing. */
+  #isThought = false;
 
   constructor(options: ChatOutputParserOptions) {
     const { tools, convention } = options;
@@ -89,11 +91,13 @@ export class ChatOutputParser {
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       answerMarks,
     };
-    if (options.constrained === true || forms.length > 0) return yield* this.#readConstrained(context, options);
+    const constrained = options.constrained === true || forms.length > 0;
     const { read, marksReply = false, endsReasoning = [] } = conventionOf(convention);
     if (reasoning !== undefined)
-      yield* this.#readReasoning(reasoning, reasoningOpen, tools.length === 0 ? [] : endsReasoning);
-    if (!this.#inReasoning) yield* tools.length > 0 || marksReply ? read(context) : plainText(context);
+      yield* this.#readReasoning(reasoning, reasoningOpen, tools.length === 0 || constrained ? [] : endsReasoning);
+    if (this.#inReasoning) return;
+    if (constrained) yield* this.#readConstrained(context, options);
+    else yield* tools.length > 0 || marksReply ? read(context) : plainText(context);
   }
 
   /** A constrained reply is calls in these forms or the formatted text itself, whose strings may mention calls. */
@@ -101,6 +105,7 @@ export class ChatOutputParser {
     context: CallContext,
     { forms = [], series, answer }: Pick<ChatOutputParserOptions, "forms" | "series" | "answer">,
   ): Reading<void> {
+    if (this.#isThought) yield* this.#cursor.space();
     const isCall = yield* readForcedCalls(context, forms, series);
     if (!isCall && answer !== undefined) yield* this.#cursor.literal(answer.prefix);
     const suffix = isCall ? "" : (answer?.suffix ?? "");
@@ -128,6 +133,7 @@ export class ChatOutputParser {
     if (end !== close) this.#cursor.unread(end);
     this.#inReasoning = false;
     this.#sink.turn();
+    this.#isThought = true;
   }
 }
 

@@ -33,6 +33,7 @@ export class FakeChat implements ChatRenderService {
         ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" }))
         : [],
       callSeries: undefined,
+      thought: undefined,
       answerForm: { prefix: "", suffix: "" },
       hidesText: this.hidesText,
       createParser: () => new FakeParser(this.dropsSpace),

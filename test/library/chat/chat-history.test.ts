@@ -120,9 +120,11 @@ describe("reasoning", () => {
     ]);
   });
 
-  test("that the template opens anyway is closed where a grammar holds the answer", async () => {
+  test("that the template opens anyway is closed where a grammar holds the answer, and reasoning is off", async () => {
     const opens = "{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
-    expect(await prompt(opens, [user], { tools: [], constrained: true })).toBe("Bern and Bonn?<think>\n\n</think>\n\n");
+    expect(await prompt(opens, [user], { tools: [], thinking: false, constrained: true })).toBe(
+      "Bern and Bonn?<think>\n\n</think>\n\n",
+    );
     // A model whose template has no switch always thinks.
     expect(await prompt(opens, [user], { tools: [], thinking: false })).toMatch(/<think>$/);
     const seed =

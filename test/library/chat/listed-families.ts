@@ -81,6 +81,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>' ~ ${NAME} ~ '\\n\`\`\`json\\n' ~ (${GIVEN}) ~ '\\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>' }}`,
       "<|turn|>assistant<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       `<｜tool▁calls▁begin｜>${calls
@@ -248,6 +249,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<TOOLCALL>[{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}]</TOOLCALL>' }}`,
       "<|turn|>assistant\\n<think>\\n\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) => `<TOOLCALL>${list(calls)}</TOOLCALL>`,
     broken: "<TOOLCALL>[{}]</TOOLCALL>",
@@ -261,6 +263,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       "<|turn|>assistant\\nHere are my reasoning steps:\\n",
       ["", "\\n[BEGIN FINAL RESPONSE]\\n"],
     )}`,
+    alwaysThinks: true,
     think: (thought) => `${thought}\n[BEGIN FINAL RESPONSE]\n`,
     call: (calls) => `<tool_calls>${list(calls)}</tool_calls>`,
     broken: "<tool_calls>[]</tool_calls>",

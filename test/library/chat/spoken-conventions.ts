@@ -14,6 +14,8 @@ export interface ConventionFamily extends Family {
   readonly template: string;
   /** What the model writes to think, behind the prompt. */
   readonly think?: (text: string) => string;
+  /** Whether its template opens a thought whatever the request says. */
+  readonly alwaysThinks?: true;
   /** What it writes to answer, behind thoughts or the prompt. */
   readonly answer?: (text: string) => string;
   /** What it writes in front of a call; the words on a line of their own by default. */

@@ -79,6 +79,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       fields(`<tool_call>' ~ ${NAME} ~ '`, ["<arg_key>", "</arg_key><arg_value>", "</arg_value>"], "</tool_call>"),
       "<|turn|>assistant\\n<think>",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}</think>`,
     call: (calls) =>
       calls
@@ -100,6 +101,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       ),
       "<|turn|>assistant\\n<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       calls
@@ -143,6 +145,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       ),
       "<|turn|>assistant\\n<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       `<minimax:tool_call>\n${calls
