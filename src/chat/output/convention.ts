@@ -73,6 +73,10 @@ const TELLTALE_TOKENS: readonly (readonly [token: string, convention: CallConven
   [MISTRAL_CALLS, "bracketed"],
 ];
 
+/** A line break in a template is one, or its escape in a string. */
+const KEYS_ON_LINES = /<\/arg_key>(?:\\n|\r?\n)|(?:\\n|\n)<arg_value>/;
+const CALL_ON_LINES = /<tool_call>(?:\\n|\r?\n)/;
+
 /** Whether a text is one token of the vocabulary. */
 export type HasToken = (text: string) => boolean;
 
@@ -89,10 +93,11 @@ export function callConvention(template: string, hasToken: HasToken = () => fals
     return has(MISTRAL_CALL_ID) ? "bracketed-ids" : "bracketed-arguments";
   }
   if (has("<｜tool▁call▁begin｜>")) return has("```json") ? "separated-fence" : "separated-json";
-  if (has(KEY_MARKS[0])) return has("</arg_key><arg_value>") ? "joined-keys" : "tagged-keys";
+  if (has(KEY_MARKS[0])) return has(KEY_MARKS[2]) && !KEYS_ON_LINES.test(template) ? "joined-keys" : "tagged-keys";
   if (has(CALL_OPEN)) {
     if (has(LINE_PARAMETERS.parameterOpen)) return "tagged-parameters";
-    return has(`${CALL_OPEN}{`) ? "joined-json" : "tagged-json";
+    // Bielik's template shows a call in one line, and writes it in three.
+    return has(`${CALL_OPEN}{`) && !CALL_ON_LINES.test(template) ? "joined-json" : "tagged-json";
   }
   if (has("Action:") && has("tool_name")) return "action-fence";
   if (has("<tool_calls>")) return "tagged-lines";

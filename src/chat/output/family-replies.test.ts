@@ -407,6 +407,14 @@ test("conventions are told from what templates write, and from the vocabulary if
   );
   // Another family starts its turns in the same way, and ends them in another.
   expect(callConvention("<|start|>assistant to={{ name }}<|message|>{{ text }}<|eot|>")).toBe("bare-json");
+  expect(callConvention("Write <tool_call>{\"name\": …}</tool_call>. {{- '<tool_call>\\n{' }}")).toBe("tagged-json");
+  const keys = (between: string): string => `<tool_call>{{- '<arg_key>' ~ k ~ '</arg_key>${between}<arg_value>' ~ v }}`;
+  expect(["\\n", "\n", "", "' }}  {{- '"].map((between) => callConvention(keys(between)))).toStrictEqual([
+    "tagged-keys",
+    "tagged-keys",
+    "joined-keys",
+    "joined-keys",
+  ]);
   expect(callConvention("<|START_ACTION|> … <|START_TEXT|>")).toBe("action-text");
   expect(callConvention("'<tool_call>' … '<parameter=' …", () => true)).toBe("tagged-parameters");
   expect(reasoningMarks("</think>", () => false, "harmony")).toBeUndefined();
