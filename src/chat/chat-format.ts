@@ -133,7 +133,8 @@ export class ChatFormat {
     const around = answerMarks(template, convention);
     // The prompt ends with what stands in front of an answer without a choice, so that no thought can follow.
     const thinks = constrained && (forms.length > 0 || answer.prefix === "");
-    const thought = thinks ? thoughtForm(reasoning, rendered, conversation.thinking) : undefined;
+    const marks = reasoning ?? conventionOf(convention).thought;
+    const thought = thinks ? thoughtForm(marks, rendered, conversation.thinking) : undefined;
     const series = callSeries(convention, conversation);
     const common = { convention, trimsStart, forms, series, constrained };
     // Constrained text keeps every space, and contains a call only in one of the forms.
@@ -141,7 +142,7 @@ export class ChatFormat {
       ? {
           ...common,
           tools: forms.length > 0 ? tools : [],
-          reasoning: thought === undefined ? undefined : reasoning,
+          reasoning: thought === undefined ? undefined : marks,
           reasoningOpen: thought !== undefined && open,
           trimsStart: false,
         }

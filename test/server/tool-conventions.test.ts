@@ -200,9 +200,8 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
     });
 
     test("thinks before what is demanded, if it was asked to, or cannot do otherwise", async () => {
-      const { marksReply, answer: marked } = conventionOf(spoken.convention as CallConvention);
-      // Replies in which every part is marked are held to the marks of a call or an answer.
-      if (reasoning === "" || marksReply === true) return;
+      const { answer: marked } = conventionOf(spoken.convention as CallConvention);
+      if (reasoning === "") return;
       for (const asked of spoken.alwaysThinks === true
         ? [{}, { enable_thinking: true }]
         : [{ enable_thinking: true }]) {

@@ -22,6 +22,8 @@ export interface Convention {
   readonly spell: (name: string, callsBefore: number) => CallSpelling;
   /** How several calls are spelled; undefined if a reply has one, or if each has a number of its own. */
   readonly several?: CallSeries;
+  /** The marks of a thought in front of a call that is demanded, if every part of a reply is marked. */
+  readonly thought?: { readonly open: string; readonly close: string };
   /** What the model writes around an answer. */
   readonly answer?: AnswerForm;
   /** Marks around the answer, which are no part of its text. */

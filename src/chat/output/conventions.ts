@@ -152,6 +152,7 @@ export const CONVENTIONS = {
     read: readHarmony,
     marksReply: true,
     spell: (name) => ({ prefix: HARMONY_PREFIX.call(name), suffix: HARMONY_CALL_END }),
+    thought: { open: HARMONY_PREFIX.thought, close: HARMONY_PREFIX.next },
     answer: { prefix: HARMONY_PREFIX.answer, suffix: "" },
   },
   /** Solar Open. */
@@ -163,6 +164,7 @@ export const CONVENTIONS = {
       const id = `call${String(callsBefore).padStart(6, "0")}`;
       return { prefix: PART_PREFIX.call(name, id), suffix: PART_PREFIX.callEnd, id };
     },
+    thought: { open: PART_PREFIX.thought, close: PART_PREFIX.next },
     answer: { prefix: PART_PREFIX.answer, suffix: "" },
   },
   /** Gemma 4. */
