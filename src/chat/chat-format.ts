@@ -4,8 +4,15 @@
 import { ChatError } from "../errors.js";
 import { findCapabilities, type TemplateCapabilities } from "./template/capabilities.js";
 import type { ChatTemplates } from "./template/chat-templates.js";
-import type { AnswerForm, ToolCallForm } from "./output/call-form.js";
-import { answerMarks, callConvention, opensReasoning, reasoningMarks, replyMarks } from "./output/convention.js";
+import type { AnswerForm, CallSeries, ThoughtForm, ToolCallForm } from "./output/call-form.js";
+import {
+  answerMarks,
+  callConvention,
+  openedReasoning,
+  opensReasoning,
+  reasoningMarks,
+  replyMarks,
+} from "./output/convention.js";
 import { type CallConvention, conventionOf } from "./output/conventions.js";
 import { defaultTemplate } from "./template/default-templates.js";
 import type { ChatConversation, ChatParser, ChatTool } from "./message.js";
@@ -14,8 +21,8 @@ import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
 import { messageVariables } from "./template/template-variables.js";
 import { thinkingVariables } from "./template/thinking-variables.js";
-import { toolsVariables } from "./template/tool-variables.js";
-import { toolChoiceForms } from "./output/tool-constraint.js";
+import { NO_TOOLS, toolsVariables } from "./template/tool-variables.js";
+import { callSeries, toolChoiceForms } from "./output/tool-constraint.js";
 
 /** The part of a tokenizer that rendering a chat needs. */
 export interface ChatTokenizer {
@@ -40,8 +47,12 @@ export interface RenderedChat {
   readonly printedTokens: ReadonlySet<number>;
   /** The forms that a tool call may take if decoding is constrained and a call is allowed; empty otherwise. */
   readonly callForms: readonly Omit<ToolCallForm, "name">[];
+  /** How calls in these forms may follow one another; undefined if there may be one only. */
+  readonly callSeries: CallSeries | undefined;
   /** What stands around an answer that is no call, if decoding is constrained and a call is allowed. */
   readonly answerForm: AnswerForm;
+  /** The reasoning that comes before constrained text; undefined if there is none. */
+  readonly thought: ThoughtForm | undefined;
   /** Whether the generated text may contain reasoning or tool calls, which are no part of the visible text. */
   readonly hidesText: boolean;
   /** A parser for one choice; `stops` are the stop strings that are matched against its visible text. */
@@ -113,24 +124,30 @@ export class ChatFormat {
       callsBefore,
     });
     const constrained = conversation.constrained || forms.length > 0;
-    const thinking = constrained ? false : conversation.thinking;
+    // Constrained text is reasoned about if the request asks for that, or if the template has no switch.
+    const thinking = constrained ? conversation.thinking === true : conversation.thinking;
     const rendered = await this.#prompt(conversation, { template, capabilities, convention, tools, thinking }, signal);
-    const reasoning = reasoningMarks(template, this.#hasToken, convention);
+    const reasoning = reasoningMarks(template, this.#hasToken, convention) ?? openedReasoning(rendered, convention);
     const open = opensReasoning(rendered, reasoning);
     const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
     const around = answerMarks(template, convention);
-    const common = { convention, trimsStart, forms, constrained };
+    // The prompt ends with what stands in front of an answer without a choice, so that no thought can follow.
+    const thinks = constrained && (forms.length > 0 || answer.prefix === "");
+    const marks = reasoning ?? conventionOf(convention).thought;
+    const thought = thinks ? thoughtForm(marks, rendered, conversation.thinking) : undefined;
+    const series = callSeries(convention, conversation);
+    const common = { convention, trimsStart, forms, series, constrained };
     // Constrained text keeps every space, and contains a call only in one of the forms.
     const parsing = constrained
       ? {
           ...common,
           tools: forms.length > 0 ? tools : [],
-          reasoning: undefined,
-          reasoningOpen: false,
+          reasoning: thought === undefined ? undefined : marks,
+          reasoningOpen: thought !== undefined && open,
           trimsStart: false,
         }
       : { ...common, tools, reasoning, reasoningOpen: open };
-    const settled = open && constrained ? closed(rendered, reasoning) : rendered;
+    const settled = open && constrained && thought === undefined ? closed(rendered, reasoning) : rendered;
     // With a choice between calls and an answer, the grammar writes what is around the answer.
     const prompt = this.#withBos(constrained && forms.length === 0 ? settled.withTrusted(answer.prefix) : settled);
     return {
@@ -140,7 +157,9 @@ export class ChatFormat {
       stop: tools.length > 0 && !constrained ? [...stop, ...stops] : stop,
       printedTokens: this.#controlTokens([...replyMarks(convention, reasoning), ...around]),
       callForms: forms,
+      callSeries: series,
       answerForm: answer,
+      thought,
       hidesText: reasoning !== undefined || tools.length > 0 || marksReply || around.length > 0,
       createParser: (requested = []) =>
         new ChatOutputParser({ ...parsing, stops: requested, answer, answerMarks: around }),
@@ -154,9 +173,12 @@ export class ChatFormat {
   ): Promise<PromptText> {
     const context = { capabilities, convention, developers: template.includes("developer") };
     const variables = {
+      // As in Transformers, this is defined whether there are documents or not.
+      documents: null,
       ...thinkingVariables(template, convention, thinking, checkedOptions(templateOptions)),
       ...this.#tokens,
       messages: messageVariables(messages, tools, context),
+      ...(capabilities.takesNoTools ? NO_TOOLS : {}),
       ...toolsVariables(template, tools, capabilities.tools),
       add_generation_prompt: true,
     };
@@ -194,7 +216,19 @@ export class ChatFormat {
   }
 }
 
-/** Closes the reasoning block that the template opened: constrained text cannot begin with reasoning. */
+/** The reasoning before constrained text: what the template opens, unless it was refused, and what was asked for. */
+function thoughtForm(
+  marks: ReasoningMarks | undefined,
+  prompt: PromptText,
+  thinking: boolean | undefined,
+): ThoughtForm | undefined {
+  if (marks === undefined) return undefined;
+  if (prompt.endsWith(marks.open)) return thinking === false ? undefined : { open: undefined, close: marks.close };
+  // Seed's template opens a block in which there is nothing to think.
+  return thinking === true && !opensReasoning(prompt, marks) ? { open: marks.open, close: marks.close } : undefined;
+}
+
+/** Closes the reasoning block that the template opened although the model is not to reason. */
 function closed(prompt: PromptText, marks: ReasoningMarks | undefined): PromptText {
   return prompt.withEnd(marks?.closing ?? `\n\n${marks?.close}\n\n`);
 }

@@ -40,12 +40,11 @@ export interface ChatConversation {
   /** Tools that the prompt shows to the model. */
   readonly tools: readonly ChatTool[];
   readonly toolChoice: ToolChoice;
+  /** Whether a reply may have several calls; true by default. */
+  readonly parallelCalls?: boolean;
   /** Whether the model reasons before it replies; undefined leaves that to the template. */
   readonly thinking: boolean | undefined;
-  /**
-   * Whether the reply is constrained by a grammar from its first token on, so that no reasoning block may be open
-   * before it.
-   */
+  /** Whether the reply is constrained by a grammar, from its first token on or behind its reasoning. */
   readonly constrained: boolean;
   /** Further variables for the template. */
   readonly templateOptions: Readonly<Record<string, unknown>>;

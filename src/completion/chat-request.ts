@@ -2,6 +2,7 @@
 // the stop strings that follow from them. Invariant: nothing here knows HTTP or an API's names for its fields.
 
 import type { RenderedChat } from "../chat/chat-format.js";
+import { formInSeries } from "../chat/output/tool-constraint.js";
 import type { ChatConversation, ChatMessage, ChatTool, ToolChoice } from "../chat/message.js";
 import { ServingError } from "../errors.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
@@ -15,6 +16,8 @@ export interface ChatPrompt {
   readonly tools?: readonly ChatTool[] | undefined;
   /** By default "auto" if there are tools, "none" otherwise. */
   readonly toolChoice?: ToolChoice | undefined;
+  /** Whether a reply may have several calls; true by default. */
+  readonly parallelToolCalls?: boolean | undefined;
   /** The form of the reply's text: any JSON object, a JSON schema, a regular expression or a grammar. */
   readonly responseFormat?: GrammarSpec | undefined;
   /** Whether the model reasons before it replies; undefined leaves that to its template. */
@@ -35,6 +38,7 @@ export function resolvePrompt({
   messages,
   tools = [],
   toolChoice = { kind: tools.length > 0 ? "auto" : "none" },
+  parallelToolCalls = true,
   responseFormat,
   reasoning,
   templateOptions = {},
@@ -50,34 +54,45 @@ export function resolvePrompt({
       { details: { field: "responseFormat" } },
     );
   }
-  return { messages, tools, toolChoice, responseFormat, reasoning, templateOptions };
+  return { messages, tools, toolChoice, parallelToolCalls, responseFormat, reasoning, templateOptions };
 }
 
 /** The conversation that the model's template renders. */
 export function promptConversation(prompt: ResolvedPrompt): ChatConversation {
-  const { messages, tools, toolChoice, responseFormat, reasoning, templateOptions } = prompt;
+  const { messages, tools, toolChoice, parallelToolCalls, responseFormat, reasoning, templateOptions } = prompt;
   const constrained = requiresCall(toolChoice) || responseFormat !== undefined;
   return {
     messages,
     tools: toolChoice.kind === "none" ? [] : tools,
     toolChoice,
-    thinking: constrained ? false : reasoning,
+    parallelCalls: parallelToolCalls,
+    thinking: reasoning,
     constrained,
     templateOptions,
   };
 }
 
-/** The grammar that the generated text must follow: a required call, a call or formatted text, or the format alone. */
-export function grammarOf(
+type RenderedForms = Pick<RenderedChat, "callForms" | "callSeries" | "answerForm" | "thought">;
+
+/** The grammar that the generated text must follow, behind its reasoning. */
+export function grammarOf(prompt: ResolvedPrompt, rendered: RenderedForms): GrammarSpec | undefined {
+  const rest = replyGrammar(prompt, rendered);
+  if (rest === undefined || rendered.thought === undefined) return rest;
+  const { open, close } = rendered.thought;
+  return { kind: "thought", ...(open === undefined ? {} : { open }), close, rest };
+}
+
+/** Required calls, calls or formatted text, or the format alone. */
+function replyGrammar(
   { responseFormat, toolChoice }: ResolvedPrompt,
-  { callForms, answerForm }: Pick<RenderedChat, "callForms" | "answerForm">,
+  { callForms, callSeries, answerForm }: RenderedForms,
 ): GrammarSpec | undefined {
   if (callForms.length === 0) return responseFormat;
   const schema = requiresCall(toolChoice) ? undefined : schemaOf(responseFormat);
-  return {
-    kind: "forms",
-    forms: schema === undefined ? callForms : [...callForms, { ...answerForm, schema }],
-  };
+  const answers = schema === undefined ? [] : [{ ...answerForm, schema }];
+  if (callSeries === undefined) return { kind: "forms", forms: [...callForms, ...answers] };
+  const forms = callForms.map((form) => formInSeries(form, callSeries));
+  return { kind: "forms", forms: answers, series: { ...callSeries, forms } };
 }
 
 /** The stop strings of a chat, and where they are matched. */

@@ -91,7 +91,14 @@ export class ChatStream implements AsyncIterable<ChatEvent>, AsyncDisposable {
       const stops = chatStops(stop, resolved, rendered);
       readers = Array.from({ length: choices }, (_, choice) => {
         const parser = rendered.createParser(stops.inText ? stops.requested : []);
-        return new ChoiceReader({ choice, parser, stops, tokenText: (id) => tokenText(tokenizer, id), keepsLogprobs });
+        return new ChoiceReader({
+          choice,
+          parser,
+          stops,
+          tokenText: (id) => tokenText(tokenizer, id),
+          oneCall: !resolved.parallelToolCalls,
+          keepsLogprobs,
+        });
       });
       const task = {
         prompt: tokens,

@@ -1,6 +1,7 @@
 // Turns the generated text of one choice into chat events as it comes: text, reasoning and tool calls.
 // Invariants: a choice ends with its own last delta, whatever the other choices do; requested stop strings are matched
-// against the visible text, and nothing of a choice is reported or counted after its end, however late it is read.
+// against the visible text; a choice that may have one call ends with it; nothing of a choice is reported or counted after
+// its end, however late it is read.
 
 import type { ChatDelta, ChatParser } from "../chat/message.js";
 import { StopStrings } from "../engine/stop-strings.js";
@@ -17,6 +18,8 @@ interface ChoiceReaderOptions {
   readonly parser: ChatParser;
   readonly stops: Pick<ChatStops, "requested" | "inText">;
   readonly tokenText: TokenText;
+  /** Whether the first call ends the choice. */
+  readonly oneCall?: boolean;
   /** Whether the choice holds the log-probabilities of its tokens at the end. */
   readonly keepsLogprobs: boolean;
 }
@@ -78,9 +81,9 @@ export class ChoiceReader {
 
   /** The events that a delta brings. */
   *read(delta: CompletionDelta): Events {
-    // Only a stop string ends a choice in the middle of a delta.
+    // Only a stop string, or the only call, ends a choice in the middle of a delta.
     const parts = delta.parts === undefined ? [delta] : partsOf(delta, delta.parts);
-    if (this.#visibleStops.length === 0) yield* this.#readParts(parts);
+    if (this.#visibleStops.length === 0 && this.#options.oneCall !== true) yield* this.#readParts(parts);
     else for (const part of parts) if (this.#ending === undefined) yield* this.#readParts([part]);
     if (delta.finished !== undefined) yield* this.#finish(delta.finished);
   }
@@ -128,6 +131,9 @@ export class ChoiceReader {
       }
       yield* this.#leaveText();
       yield* this.#nonText(delta);
+      if (delta.kind !== "call-end" || this.#options.oneCall !== true) continue;
+      yield* this.#end({ reason: "tool-calls", stop: undefined });
+      return;
     }
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { GrammarError } from "../errors.js";
 import { compileGrammar } from "./compile-grammar.js";
 import type { GrammarSpec } from "./grammar-spec.js";
+import { ByteMatcher } from "./testing/byte-matcher.js";
 import { grammarNetwork } from "./compile-grammar.js";
 
 function complaint(spec: GrammarSpec): { readonly code: string; readonly message: string } {
@@ -16,6 +17,43 @@ function complaint(spec: GrammarSpec): { readonly code: string; readonly message
 const schema = (value: unknown): GrammarSpec => ({ kind: "schema", schema: value });
 const nested = (levels: number): unknown =>
   levels === 0 ? { type: "string" } : { type: "array", items: nested(levels - 1) };
+
+describe("a thought", () => {
+  const rest: GrammarSpec = { kind: "regex", pattern: "[0-9]" };
+  const accepts = (spec: GrammarSpec, ...texts: readonly string[]): Promise<readonly boolean[]> =>
+    new ByteMatcher().compile(spec).then((matches) => Promise.all(texts.map(matches)));
+
+  test("is any text up to its end, and the rest follows the grammar", async () => {
+    const opened: GrammarSpec = { kind: "thought", close: "</t>", rest };
+    expect(await accepts(opened, "</t>7", "Hm. <t> </ t> ü\n</t>\n\n7", "a</t>\n7")).toStrictEqual([true, true, true]);
+    expect(await accepts(opened, "7", "a</t>", "a</t>x</t>7", "a</t>\n\n\n7")).toStrictEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  test("that the model opens is left out or closed", async () => {
+    const own: GrammarSpec = { kind: "thought", open: "<t>", close: "</t>", rest };
+    expect(await accepts(own, "7", "<t>a</t>7", "<t></t>\n7")).toStrictEqual([true, true, true]);
+    expect(await accepts(own, "<t>7", "a</t>7", "<t>a</t>")).toStrictEqual([false, false, false]);
+  });
+});
+
+describe("a series of forms", () => {
+  const form = (name: string) => ({ prefix: `${name}(`, schema: { type: "integer" }, suffix: ")" });
+  const series = { open: "[", separator: ", ", close: "]", forms: [form("a"), form("b")] };
+
+  test("has at least one of them, and an end", async () => {
+    const matches = await new ByteMatcher().compile({ kind: "forms", forms: [form("c")], series });
+    const texts = ["c(1)", "[a(1)]", "[a(1), b(2), a(3)]", "[]", "[a(1)b(2)]", "[c(1)]", "[a(1), ]", "[a(1)"];
+    expect(await Promise.all(texts.map(matches))).toStrictEqual([true, true, true, false, false, false, false, false]);
+    const many = (count: number): string => `[${Array.from({ length: count }, () => "a(1)").join(", ")}]`;
+    expect([await matches(many(32)), await matches(many(33))]).toStrictEqual([true, false]);
+    expect(complaint({ kind: "forms", forms: [], series: { ...series, forms: [] } }).code).toBe("GRAMMAR_INVALID");
+  });
+});
 
 describe("schemas", () => {
   test.each([

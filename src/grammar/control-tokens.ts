@@ -1,7 +1,7 @@
 // Control tokens in the forms of tool calls. They have no text, so a grammar over bytes represents them by a byte that
 // UTF-8 never contains, followed by the token's number.
 
-import type { FormText, GrammarSpec, SchemaForm, ValueNotation } from "./grammar-spec.js";
+import type { FormSeries, FormText, GrammarSpec, SchemaForm, ValueNotation } from "./grammar-spec.js";
 import { GRAMMAR_LIMITS } from "./limits.js";
 import type { VocabularyTokenizer } from "./automaton/packed-vocabulary.js";
 
@@ -15,15 +15,53 @@ export function controlBytes(token: number): Uint8Array {
 
 /** The forms with their texts split into plain text and control tokens, as the tokenizer finds them. */
 export function withControlTokens(tokenizer: VocabularyTokenizer, spec: GrammarSpec): GrammarSpec {
-  if (spec.kind !== "forms" || !Array.isArray(spec.forms) || !spec.forms.every(isForm)) return spec;
+  if (spec.kind === "thought") return splitThought(tokenizer, spec);
+  if (spec.kind !== "forms" || !areForms(spec.forms) || !(spec.series === undefined || areForms(spec.series.forms)))
+    return spec;
   return {
     kind: "forms",
-    forms: spec.forms.map(({ prefix, schema, suffix, notation }) => ({
-      prefix: splitText(tokenizer, prefix as string),
-      schema,
-      suffix: withoutEnd(tokenizer, splitText(tokenizer, suffix as string)),
-      ...(notation === undefined ? {} : { notation: splitNotation(tokenizer, notation) }),
-    })),
+    forms: spec.forms.map((form) => {
+      const split = splitForm(tokenizer, form);
+      return { ...split, suffix: withoutEnd(tokenizer, split.suffix) };
+    }),
+    ...(spec.series === undefined ? {} : { series: splitSeries(tokenizer, spec.series) }),
+  };
+}
+
+function splitThought(
+  tokenizer: VocabularyTokenizer,
+  { kind, open, close, rest }: GrammarSpec & { readonly kind: "thought" },
+): GrammarSpec {
+  const split = (text: FormText): FormText => (typeof text === "string" ? splitText(tokenizer, text) : text);
+  return {
+    kind,
+    ...(open === undefined ? {} : { open: split(open) }),
+    close: split(close),
+    rest: withControlTokens(tokenizer, rest),
+  };
+}
+
+function areForms(forms: unknown): boolean {
+  return Array.isArray(forms) && forms.every(isForm);
+}
+
+function splitForm(tokenizer: VocabularyTokenizer, { prefix, schema, suffix, notation }: SchemaForm) {
+  return {
+    prefix: splitText(tokenizer, prefix as string),
+    schema,
+    suffix: splitText(tokenizer, suffix as string),
+    ...(notation === undefined ? {} : { notation: splitNotation(tokenizer, notation) }),
+  };
+}
+
+function splitSeries(tokenizer: VocabularyTokenizer, { open, forms, separator, close }: FormSeries): FormSeries {
+  const split = (text: FormText): readonly (string | number)[] =>
+    typeof text === "string" ? splitText(tokenizer, text) : text;
+  return {
+    open: split(open),
+    forms: forms.map((form) => splitForm(tokenizer, form)),
+    separator: split(separator),
+    close: withoutEnd(tokenizer, split(close)),
   };
 }
 

@@ -15,8 +15,8 @@ export type ValueNotation =
       readonly json: FormText;
       readonly close: FormText;
     }
-  /** Python's keyword arguments: `key=value, …`. */
-  | { readonly kind: "python" }
+  /** Python's keyword arguments: `key=value, …`; perhaps with JSON's words for true, false and nothing. */
+  | { readonly kind: "python"; readonly words?: "json" }
   /** A map with bare keys; strings are written as they are, between quotes. */
   | { readonly kind: "map"; readonly quote: FormText };
 
@@ -29,6 +29,14 @@ export interface SchemaForm {
   readonly notation?: ValueNotation;
 }
 
+/** Forms that follow one another, at least one. */
+export interface FormSeries {
+  readonly open: FormText;
+  readonly forms: readonly SchemaForm[];
+  readonly separator: FormText;
+  readonly close: FormText;
+}
+
 /** The grammar that a text must follow. */
 export type GrammarSpec =
   /** Any JSON object. */
@@ -39,5 +47,10 @@ export type GrammarSpec =
   | { readonly kind: "regex"; readonly pattern: string }
   /** A text of the rule "root" of a grammar in GBNF (EBNF). */
   | { readonly kind: "grammar"; readonly text: string }
-  /** One of several forms. */
-  | { readonly kind: "forms"; readonly forms: readonly SchemaForm[] };
+  /**
+   * Free text that ends with `close`, and then a text of another grammar. It begins with `open`, or there is none; without
+   * `open` it has begun already.
+   */
+  | { readonly kind: "thought"; readonly open?: FormText; readonly close: FormText; readonly rest: GrammarSpec }
+  /** One of several forms, or a series of some. */
+  | { readonly kind: "forms"; readonly forms: readonly SchemaForm[]; readonly series?: FormSeries };

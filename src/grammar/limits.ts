@@ -36,6 +36,8 @@ export const GRAMMAR_LIMITS = {
   /** Characters of literal text around a schema, and the number of such forms in one grammar. */
   literalCharacters: 65_536,
   forms: 256,
+  /** Forms that follow one another: a model that repeats itself comes to an end. */
+  seriesForms: 32,
 } as const;
 
 const MAX_PLACE_CHARACTERS = 400;

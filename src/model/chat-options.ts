@@ -29,6 +29,8 @@ export interface ChatOptions<Value = undefined>
   readonly tools?: readonly Tool[];
   /** "auto" by default if there are tools. */
   readonly toolChoice?: ToolChoiceOption;
+  /** Whether a reply may have several calls; true by default. */
+  readonly parallelToolCalls?: boolean;
   /** Whether the model reasons before it replies; decided by its template if undefined. */
   readonly reasoning?: boolean;
   /** Further variables for the model's chat template. */
@@ -56,6 +58,7 @@ const CHAT_CHECKS: OptionChecks<ChatOptions<unknown>> = {
     if (!isPlainObject(value) || typeof value["name"] !== "string")
       refuseValue(where, option, '"auto", "none", "required" or { name }', value);
   },
+  parallelToolCalls: flag,
   reasoning: flag,
   templateOptions: record,
 };
@@ -89,12 +92,14 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
   checkOptions("chat", options, CHAT_CHECKS);
   checkMessages("chat", messages);
   const { maxTokens, stop, topLogprobs, ignoreEndOfGeneration, reasoning, templateOptions, ...rest } = options;
-  const { tools = [], toolChoice, schema, regex, grammar, signal: _signal, timeoutMs: _timeoutMs, ...sampling } = rest;
+  const { tools = [], toolChoice, parallelToolCalls, schema, regex, grammar, ...more } = rest;
+  const { signal: _signal, timeoutMs: _timeoutMs, ...sampling } = more;
   const responseFormat = textFormat("chat", { schema, regex, grammar });
   return {
     messages,
     tools: tools.map(chatTool),
     toolChoice: choiceOf(toolChoice),
+    parallelToolCalls,
     responseFormat,
     reasoning,
     templateOptions,

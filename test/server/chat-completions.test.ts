@@ -256,14 +256,14 @@ describe("tools", () => {
     expect(events.at(-1).choices[0].finish_reason).toBe("tool_calls");
   });
 
-  test("a choice that demands a call constrains the answer, and thinking is off", async () => {
+  test("a choice that demands a call constrains the answer, and thinks as the request says", async () => {
     served.model.script.answer = () => `[weather {"city":"Oslo"}]`;
     for (const tool_choice of ["required", { type: "function", function: { name: "weather" } }]) {
       const { json } = await served.post(PATH, { messages, tools: [weather], tool_choice, reasoning_effort: "high" });
       expect(json.choices[0].finish_reason).toBe("tool_calls");
       expect(served.grammar.specs.at(-1)).toMatchObject({ kind: "forms", forms: [{ prefix: "[weather " }] });
       expect(lastRequest().constraint).toBeDefined();
-      expect(served.chat.conversations.at(-1)).toMatchObject({ constrained: true, thinking: false });
+      expect(served.chat.conversations.at(-1)).toMatchObject({ constrained: true, thinking: true });
     }
     expect(served.grammar.open).toBe(0);
   });

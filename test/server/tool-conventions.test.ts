@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ChatRenderer } from "../../src/chat/chat-renderer.js";
 import { callConvention } from "../../src/chat/output/convention.js";
-import { CONVENTIONS } from "../../src/chat/output/conventions.js";
+import { type CallConvention, CONVENTIONS, conventionOf } from "../../src/chat/output/conventions.js";
 import { GrammarCompilers } from "../../src/completion/grammar-compilers.js";
 import { createServer, type Server } from "../../src/server/server.js";
 import { FakeModelPool } from "../../src/server/testing/fake-model.js";
@@ -187,22 +187,69 @@ for (const [family, spoken] of Object.entries(CONVENTION_FAMILIES)) {
     test("is held to its own spelling of a call that is demanded", async () => {
       const demanded = call([first]);
       const called = { content: "", reasoning: "", calls: [first], finish: "tool_calls", reasoningTokens: 0 };
-      expect(await ask(name, demanded, { tools, tool_choice: "required" })).toStrictEqual(called);
+      const off = { enable_thinking: false };
+      expect(await ask(name, demanded, { tools, tool_choice: "required", ...off })).toStrictEqual(called);
       const named = { type: "function", function: { name: "get_weather" } };
-      expect(await ask(name, demanded, { tools, tool_choice: named })).toStrictEqual(called);
+      expect(await ask(name, demanded, { tools, tool_choice: named, ...off })).toStrictEqual(called);
       // Another tool than the named one, and text, are not allowed.
       for (const wrong of [call([second]), answer("No.")]) {
         (models.get(name) as ScriptedFamily).reply = wrong;
-        const refused = await post({ model: name, messages, tools, tool_choice: named });
+        const refused = await post({ model: name, messages, tools, tool_choice: named, ...off });
         expect([refused.status, await refused.text()]).toStrictEqual([500, expect.stringContaining("error")]);
       }
     });
 
+    test("thinks before what is demanded, if it was asked to, or cannot do otherwise", async () => {
+      const { answer: marked } = conventionOf(spoken.convention as CallConvention);
+      if (reasoning === "") return;
+      for (const asked of spoken.alwaysThinks === true
+        ? [{}, { enable_thinking: true }]
+        : [{ enable_thinking: true }]) {
+        const required = { tools, tool_choice: "required", ...asked };
+        expect(await ask(name, thoughts + call([first]), required)).toMatchObject({
+          content: "",
+          reasoning,
+          calls: [first],
+          finish: "tool_calls",
+        });
+        if (marked === undefined)
+          expect(await ask(name, thoughts + review, { response_format, ...asked })).toMatchObject({
+            content: review,
+            reasoning,
+            finish: "stop",
+          });
+        (models.get(name) as ScriptedFamily).reply = `${thoughts}No.`;
+        expect((await post({ model: name, messages, ...required })).status).toBe(500);
+      }
+    });
+
+    test("makes as many calls as it may", async () => {
+      const both = call([first, second]);
+      const { calls, finish } = await ask(name, thoughts + both, { tools, parallel_tool_calls: false });
+      expect({ calls, finish }).toStrictEqual({ calls: [first], finish: "tool_calls" });
+      const required = { tools, tool_choice: "required", enable_thinking: false };
+      // Calls with numbers of their own, and families with one call in a turn, are held to one.
+      const several = conventionOf(spoken.convention as CallConvention).several !== undefined;
+      const limited = { ...required, parallel_tool_calls: false };
+      if (several) expect(await ask(name, both, required)).toMatchObject({ content: "", calls: [first, second] });
+      for (const body of several ? [limited] : spokenCalls.length > 1 ? [required, limited] : []) {
+        (models.get(name) as ScriptedFamily).reply = both;
+        expect((await post({ model: name, messages, ...body })).status).toBe(500);
+      }
+      expect(await ask(name, call([second]), limited)).toMatchObject({ calls: [second], finish: "tool_calls" });
+      if (several)
+        expect(await ask(name, both, { response_format, tools, enable_thinking: false })).toMatchObject({
+          content: "",
+          calls: [first, second],
+        });
+    });
+
     test("answers in a schema's form, which tools do not change", async () => {
       const formed = { content: review, calls: [], finish: "stop" };
-      expect(await ask(name, review, { response_format })).toMatchObject(formed);
-      expect(await ask(name, answer(review), { response_format, tools })).toMatchObject(formed);
-      expect(await ask(name, call([first]), { response_format, tools })).toMatchObject({
+      const off = { response_format, enable_thinking: false };
+      expect(await ask(name, review, off)).toMatchObject(formed);
+      expect(await ask(name, answer(review), { ...off, tools })).toMatchObject(formed);
+      expect(await ask(name, call([first]), { ...off, tools })).toMatchObject({
         content: "",
         calls: [first],
         finish: "tool_calls",

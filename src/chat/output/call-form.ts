@@ -13,8 +13,8 @@ export type ArgumentNotation =
       readonly json: string;
       readonly close: string;
     }
-  /** Python's keyword arguments: `key=value, …`. */
-  | { readonly kind: "python" }
+  /** Python's keyword arguments: `key=value, …`; perhaps with JSON's words for true, false and nothing. */
+  | { readonly kind: "python"; readonly words?: "json" }
   /** A map with bare keys, in which `quote` opens and closes strings. */
   | { readonly kind: "map"; readonly quote: string };
 
@@ -28,6 +28,13 @@ export interface CallSpelling {
   readonly id?: string;
 }
 
+/** What stands around calls that follow one another, and between them: each form begins with the one, and ends with the other. */
+export interface CallSeries {
+  readonly open: string;
+  readonly separator: string;
+  readonly close: string;
+}
+
 /** A form of the output: literal text, a value of a JSON schema, literal text. */
 export interface ToolCallForm extends CallSpelling {
   /** The tool that the form calls. */
@@ -39,6 +46,13 @@ export interface ToolCallForm extends CallSpelling {
 export interface AnswerForm {
   readonly prefix: string;
   readonly suffix: string;
+}
+
+/** Free text in front of constrained text. */
+export interface ThoughtForm {
+  /** What the model opens it with, if it thinks; undefined if the prompt has opened it. */
+  readonly open: string | undefined;
+  readonly close: string;
 }
 
 /** Tags around each argument. */

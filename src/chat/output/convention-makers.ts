@@ -2,8 +2,8 @@
 // values, parameters in tags, sections.
 
 import { CALL_CLOSE, CALL_OPEN, type CallContext, type CallSyntax, isFunctionName } from "./call-context.js";
-import { type AnswerForm, type CallSpelling, taggedFields } from "./call-form.js";
-import { listedCalls, orHermes } from "./json-calls.js";
+import { type AnswerForm, type CallSeries, type CallSpelling, taggedFields } from "./call-form.js";
+import { listedCalls, orHermes, readHermesCall } from "./json-calls.js";
 import { KEY_MARKS, type ParameterStyle, readFunctionCall, readKeyedCall } from "./keyed-calls.js";
 import { closedBy, markedCalls } from "./marked-calls.js";
 import { readInvocations } from "./named-calls.js";
@@ -20,6 +20,10 @@ export interface Convention {
   readonly marksReply?: true;
   /** The spelling of a call, with the number of calls before it in the chat. */
   readonly spell: (name: string, callsBefore: number) => CallSpelling;
+  /** How several calls are spelled; undefined if a reply has one, or if each has a number of its own. */
+  readonly several?: CallSeries;
+  /** The marks of a thought in front of a call that is demanded, if every part of a reply is marked. */
+  readonly thought?: { readonly open: string; readonly close: string };
   /** What the model writes around an answer. */
   readonly answer?: AnswerForm;
   /** Marks around the answer, which are no part of its text. */
@@ -32,6 +36,11 @@ export interface Convention {
   readonly ids?: "nine characters" | "numbered";
 }
 
+/** Calls that are spelled one after another, each as if it were alone. */
+export function inSeries(separator: string): CallSeries {
+  return { open: "", separator, close: "" };
+}
+
 /** `{"name": …, "arguments": …}` between two texts. */
 export function jsonSpelling(prefix: string, suffix: string, argumentsKey = "arguments"): Convention["spell"] {
   return (name) => ({
@@ -40,12 +49,23 @@ export function jsonSpelling(prefix: string, suffix: string, argumentsKey = "arg
   });
 }
 
+/** A call in JSON between tags, on lines or not. */
+export function jsonConvention(line: "\n" | ""): Convention {
+  return {
+    marks: [CALL_OPEN, CALL_CLOSE],
+    read: (context) => markedCalls(context, { [CALL_OPEN]: closedBy(CALL_CLOSE, readHermesCall) }),
+    spell: jsonSpelling(`${CALL_OPEN}${line}`, `${line}${CALL_CLOSE}`),
+    several: inSeries("\n"),
+  };
+}
+
 /** A list of JSON calls between two marks; the second may be missing. */
 export function listConvention(open: string, close: string | undefined): Convention {
   return {
     marks: close === undefined ? [open] : [open, close],
     read: (context) => markedCalls(context, { [open]: listedCalls(close === undefined ? {} : { close }) }),
     spell: jsonSpelling(`${open}[`, `]${close ?? ""}`),
+    several: { open: `${open}[`, separator: ", ", close: `]${close ?? ""}` },
   };
 }
 
@@ -60,6 +80,7 @@ export function keyConvention(line: "\n" | ""): Convention {
     marks: [CALL_OPEN, CALL_CLOSE, ...KEY_MARKS],
     read: (context) => markedCalls(context, { [CALL_OPEN]: closedBy(CALL_CLOSE, orHermes(readKeyedCall)) }),
     spell: (name) => ({ prefix: `${CALL_OPEN}${name}${line}`, suffix: CALL_CLOSE, notation }),
+    several: inSeries(line),
   };
 }
 
@@ -89,6 +110,7 @@ export function parameterConvention(open: string, close: string, style: Paramete
       suffix: `${style.functionClose}\n${close}`,
       notation: parameterFields(style),
     }),
+    several: inSeries("\n"),
   };
 }
 
@@ -99,6 +121,7 @@ export function invokeConvention(open: string, close: string, style: ParameterSt
     marks: [open, close],
     read: (context) => markedCalls(context, { [open]: readInvocations(style, close) }),
     spell,
+    several: { open: `${open}\n`, separator: "\n", close: `\n${close}` },
   };
 }
 
@@ -107,6 +130,7 @@ export function sectionConvention(
   marks: SectionMarks,
   readCall: Parameters<typeof sectionCalls>[1],
   spell: Convention["spell"],
+  between?: string,
 ): Convention {
   const { sectionOpen, callOpen, separator, callClose, sectionClose } = marks;
   return {
@@ -117,5 +141,6 @@ export function sectionConvention(
         [callOpen]: sectionlessCall(marks, readCall),
       }),
     spell,
+    ...(between === undefined ? {} : { several: { open: sectionOpen, separator: between, close: sectionClose } }),
   };
 }

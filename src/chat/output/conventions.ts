@@ -5,7 +5,9 @@ import { CALL_CLOSE, CALL_OPEN, type CallContext } from "./call-context.js";
 import type { AnswerForm } from "./call-form.js";
 import {
   type Convention,
+  inSeries,
   invokeConvention,
+  jsonConvention,
   jsonSpelling,
   keyConvention,
   listConvention,
@@ -14,11 +16,11 @@ import {
 } from "./convention-makers.js";
 import { HARMONY_CALL_END, HARMONY_MARKS, HARMONY_PREFIX, readHarmony } from "./harmony.js";
 import { parseKeyedCall } from "./json-call.js";
-import { listedCalls, readBareCalls, readFencedList, readHermesCall } from "./json-calls.js";
+import { listedCalls, readBareCalls, readFencedList } from "./json-calls.js";
 import { LINE_PARAMETERS, NAMED_PARAMETERS, PLAIN_PARAMETERS, TYPED_PARAMETERS } from "./keyed-calls.js";
 import { MAP_QUOTE, pythonCalls, readMapCall } from "./literal-calls.js";
 import { closedBy, markedCalls, plainText } from "./marked-calls.js";
-import { PART_MARKS, PART_PREFIX, readParts, readRecipients, RECIPIENT_PREFIX } from "./marked-replies.js";
+import { PART_MARKS, PART_PREFIX, readParts, readRecipients, RECIPIENT, RECIPIENT_PREFIX } from "./marked-replies.js";
 import { readFunctionJson, readNamedCall } from "./named-calls.js";
 import { ID_PREFIX, NUMBERED_MARKS, readNumberedCall, readSeparatedCall, SEPARATED_MARKS } from "./sectioned-calls.js";
 import type { Reading } from "./text-cursor.js";
@@ -27,7 +29,8 @@ import type { Reading } from "./text-cursor.js";
 export const MISTRAL_CALLS = "[TOOL_CALLS]";
 /** Stands between the name and the arguments in calls of newer Mistral models. */
 export const MISTRAL_ARGUMENTS = "[ARGS]";
-const MISTRAL_CALL_ID = "[CALL_ID]";
+/** Stands between the name and the id in calls of Mistral Small 3.2. */
+export const MISTRAL_CALL_ID = "[CALL_ID]";
 /** Starts the tool calls of Llama 3. */
 export const PYTHON_TAG = "<|python_tag|>";
 const SEED = { open: "<seed:tool_call>", close: "</seed:tool_call>" } as const;
@@ -46,12 +49,17 @@ const APERTUS = { open: "<|tools_prefix|>", close: "<|tools_suffix|>" } as const
 const SEPARATED_OPEN = SEPARATED_MARKS.sectionOpen + SEPARATED_MARKS.callOpen;
 const SEPARATED_CLOSE = SEPARATED_MARKS.callClose + SEPARATED_MARKS.sectionClose;
 
+/** The marks of Llama 4 around Python code; calls are behind them, or in them. */
+const PYTHON_SPAN = ["<|python_start|>", "<|python_end|>"] as const;
+const GIGACHAT = "<|function_call|>";
+
 function actionConvention(answer: AnswerForm): Convention {
   return {
     marks: [ACTION.open, ACTION.close, answer.prefix, answer.suffix],
     read: (context) => markedCalls(context, { [ACTION.open]: listedCalls({ close: ACTION.close }) }),
-    spell: (name) => ({
-      prefix: `${ACTION.open}[\n    {"tool_call_id": "0", "tool_name": ${JSON.stringify(name)}, "parameters": `,
+    // The templates number the calls of a chat.
+    spell: (name, callsBefore) => ({
+      prefix: `${ACTION.open}[\n    {"tool_call_id": "${callsBefore}", "tool_name": ${JSON.stringify(name)}, "parameters": `,
       suffix: `}\n]${ACTION.close}`,
     }),
     answer,
@@ -61,12 +69,10 @@ function actionConvention(answer: AnswerForm): Convention {
 
 /** The conventions by name. */
 export const CONVENTIONS = {
-  /** Hermes, Qwen 2.5 and 3, Granite 4, SmolLM3, EXAONE 4, ERNIE 4.5. */
-  "tagged-json": {
-    marks: [CALL_OPEN, CALL_CLOSE],
-    read: (context) => markedCalls(context, { [CALL_OPEN]: closedBy(CALL_CLOSE, readHermesCall) }),
-    spell: jsonSpelling(`${CALL_OPEN}\n`, `\n${CALL_CLOSE}`),
-  },
+  /** Hermes, Qwen 2.5 and 3, Granite 4, SmolLM3, ERNIE 4.5. */
+  "tagged-json": jsonConvention("\n"),
+  /** EXAONE 4. */
+  "joined-json": jsonConvention(""),
   /** GLM 4.5 and 4.6. */
   "tagged-keys": keyConvention("\n"),
   /** GLM 4.7. */
@@ -89,25 +95,44 @@ export const CONVENTIONS = {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
     read: readMistral,
     spell: jsonSpelling(`${MISTRAL_CALLS}[`, "]"),
+    several: { open: `${MISTRAL_CALLS}[`, separator: ", ", close: "]" },
     ids: "nine characters",
   },
-  /** Ministral 3, Devstral, Magistral, Mistral Small 3.2. */
+  /** Ministral 3, Devstral, Magistral. */
   "bracketed-arguments": {
     marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
     read: readMistral,
     spell: (name) => ({ prefix: `${MISTRAL_CALLS}${name}${MISTRAL_ARGUMENTS}`, suffix: "" }),
+    several: inSeries(""),
+    ids: "nine characters",
+  },
+  /** Mistral Small 3.2. */
+  "bracketed-ids": {
+    marks: [MISTRAL_CALLS, MISTRAL_ARGUMENTS, MISTRAL_CALL_ID],
+    read: readMistral,
+    spell: (name, callsBefore) => {
+      const id = String(callsBefore).padStart(9, "0");
+      return { prefix: `${MISTRAL_CALLS}${name}${MISTRAL_CALL_ID}${id}${MISTRAL_ARGUMENTS}`, suffix: "", id };
+    },
     ids: "nine characters",
   },
   /** DeepSeek V3.1. */
-  "separated-json": sectionConvention(SEPARATED_MARKS, readSeparatedCall, (name) => ({
-    prefix: `${SEPARATED_OPEN}${name}${SEPARATED_MARKS.separator}`,
-    suffix: SEPARATED_CLOSE,
-  })),
+  "separated-json": sectionConvention(
+    SEPARATED_MARKS,
+    readSeparatedCall,
+    (name) => ({ prefix: `${SEPARATED_OPEN}${name}${SEPARATED_MARKS.separator}`, suffix: SEPARATED_CLOSE }),
+    "",
+  ),
   /** DeepSeek V3 and R1. */
-  "separated-fence": sectionConvention(SEPARATED_MARKS, readSeparatedCall, (name) => ({
-    prefix: `${SEPARATED_OPEN}function${SEPARATED_MARKS.separator}${name}\n\`\`\`json\n`,
-    suffix: `\n\`\`\`${SEPARATED_CLOSE}`,
-  })),
+  "separated-fence": sectionConvention(
+    SEPARATED_MARKS,
+    readSeparatedCall,
+    (name) => ({
+      prefix: `${SEPARATED_OPEN}function${SEPARATED_MARKS.separator}${name}\n\`\`\`json\n`,
+      suffix: `\n\`\`\`${SEPARATED_CLOSE}`,
+    }),
+    "\n",
+  ),
   /** Kimi K2. */
   "numbered-json": {
     ...sectionConvention(NUMBERED_MARKS, readNumberedCall, (name, callsBefore) => {
@@ -127,6 +152,7 @@ export const CONVENTIONS = {
     read: readHarmony,
     marksReply: true,
     spell: (name) => ({ prefix: HARMONY_PREFIX.call(name), suffix: HARMONY_CALL_END }),
+    thought: { open: HARMONY_PREFIX.thought, close: HARMONY_PREFIX.next },
     answer: { prefix: HARMONY_PREFIX.answer, suffix: "" },
   },
   /** Solar Open. */
@@ -138,6 +164,7 @@ export const CONVENTIONS = {
       const id = `call${String(callsBefore).padStart(6, "0")}`;
       return { prefix: PART_PREFIX.call(name, id), suffix: PART_PREFIX.callEnd, id };
     },
+    thought: { open: PART_PREFIX.thought, close: PART_PREFIX.next },
     answer: { prefix: PART_PREFIX.answer, suffix: "" },
   },
   /** Gemma 4. */
@@ -149,6 +176,7 @@ export const CONVENTIONS = {
       suffix: GEMMA.close,
       notation: { kind: "map", quote: MAP_QUOTE },
     }),
+    several: inSeries(""),
     stops: [GEMMA.result],
   },
   /** LFM2. */
@@ -156,12 +184,18 @@ export const CONVENTIONS = {
     marks: [LFM.open, LFM.close],
     read: (context) => markedCalls(context, { [LFM.open]: pythonCalls(LFM.close) }),
     spell: (name) => ({ prefix: `${LFM.open}[${name}(`, suffix: `)]${LFM.close}`, notation: { kind: "python" } }),
+    several: { open: `${LFM.open}[`, separator: ", ", close: `]${LFM.close}` },
   },
   /** OLMo 3. */
   "python-lines": {
     marks: [OLMO.open, OLMO.close],
     read: (context) => markedCalls(context, { [OLMO.open]: pythonCalls(OLMO.close) }),
-    spell: (name) => ({ prefix: `${OLMO.open}${name}(`, suffix: `)${OLMO.close}`, notation: { kind: "python" } }),
+    spell: (name) => ({
+      prefix: `${OLMO.open}${name}(`,
+      suffix: `)${OLMO.close}`,
+      notation: { kind: "python", words: "json" },
+    }),
+    several: { ...OLMO, separator: "\n" },
   },
   /** Granite 3. */
   "open-list": listConvention("<|tool_call|>", undefined),
@@ -171,12 +205,20 @@ export const CONVENTIONS = {
   "capital-list": listConvention("<TOOLCALL>", "</TOOLCALL>"),
   /** Apriel, Hunyuan A13B. */
   "tagged-list": listConvention("<tool_calls>", "</tool_calls>"),
+  /** MiniMax M1. */
+  "tagged-lines": {
+    marks: ["<tool_calls>", "</tool_calls>"],
+    read: (context) => markedCalls(context, { "<tool_calls>": listedCalls({ close: "</tool_calls>" }) }),
+    spell: jsonSpelling("<tool_calls>\n", "\n</tool_calls>"),
+    several: { open: "<tool_calls>\n", separator: "\n", close: "\n</tool_calls>" },
+  },
   /** Apertus. Its template shows results directly behind the calls. */
   "keyed-list": {
     marks: [APERTUS.open, APERTUS.close],
     read: (context) =>
       markedCalls(context, { [APERTUS.open]: listedCalls({ close: APERTUS.close, parse: parseKeyedCall }) }),
     spell: (name) => ({ prefix: `${APERTUS.open}[{${JSON.stringify(name)}: `, suffix: `}]${APERTUS.close}` }),
+    several: { open: `${APERTUS.open}[`, separator: ", ", close: `]${APERTUS.close}` },
     stops: [APERTUS.close],
     endsReasoning: [APERTUS.open],
   },
@@ -192,6 +234,7 @@ export const CONVENTIONS = {
       prefix: `Action: \`\`\`json\n[\n    {\n        "tool_name": ${JSON.stringify(name)},\n        "parameters": `,
       suffix: "\n    }\n]```",
     }),
+    several: { open: "Action: ```json\n[\n", separator: ",\n", close: "\n]```" },
   },
   /** Functionary 3.2. */
   recipients: {
@@ -199,6 +242,7 @@ export const CONVENTIONS = {
     read: readRecipients,
     marksReply: true,
     spell: (name) => ({ prefix: RECIPIENT_PREFIX.call(name), suffix: "" }),
+    several: inSeries(RECIPIENT),
     answer: { prefix: RECIPIENT_PREFIX.answer, suffix: "" },
   },
   /** Functionary 3.1, and Llama 3.1's custom functions. */
@@ -215,6 +259,21 @@ export const CONVENTIONS = {
       yield* markedCalls(context, { [PYTHON_TAG]: readBareCalls });
     },
     spell: jsonSpelling("", "", "parameters"),
+  },
+  /** Llama 4. */
+  "python-span": {
+    marks: PYTHON_SPAN,
+    *read(context) {
+      yield* readBareCalls(context);
+      yield* markedCalls(context, Object.fromEntries(PYTHON_SPAN.map((mark) => [mark, readBareCalls])));
+    },
+    spell: jsonSpelling("", "", "parameters"),
+  },
+  /** GigaChat 3.1. */
+  "marked-json": {
+    marks: [GIGACHAT],
+    read: (context) => markedCalls(context, { [GIGACHAT]: listedCalls({}) }),
+    spell: jsonSpelling(GIGACHAT, ""),
   },
   /** Any model: JSON without marks. */
   "bare-json": {

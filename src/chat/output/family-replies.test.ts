@@ -114,6 +114,7 @@ describe("Python's calls", () => {
       { a: [1, "x", [true]], b: ["y"], c: { k: { l: null }, 2: "z" } },
     ],
     ["line breaks", "\n  query = 'x',\n  n = 2,\n", { query: "x", n: 2 }],
+    ["a backslash that escapes nothing", String.raw`query="\d+ \\ C:\x"`, { query: "\\d+ \\ C:\\x" }],
     ["places in order", "'Oslo', 3", { city: "Oslo", days: 3 }],
     ["nothing", "", {}],
   ])("have %s", (_, inside, given) => {
@@ -236,6 +237,24 @@ describe("marks that models forget or move", () => {
     ["recipients", "all\n>>> print(1)\nok>>>search\n{}", said(">>> print(1)\nok", [calling("search", "{}")])],
     ["recipients", "unknown\n{}", said("unknown\n{}")],
     [
+      "tagged-lines",
+      'So:\n<tool_calls>\n{"name": "search"}\n{"name": "search", "arguments": {"query": "x"}}\n</tool_calls>\nDone',
+      said("So:Done", [calling("search", "{}"), calling("search", '{"query": "x"}', "id1")]),
+    ],
+    ["tagged-lines", '<tool_calls>{"name": "search"} {1}', said("{1}", [calling("search", "{}")])],
+    [
+      "bare-json",
+      '[{"name": "search", "arguments": {}}, {"name": "get_weather"}] ok',
+      said("ok", [calling("search", "{}"), calling("get_weather", "{}", "id1")]),
+    ],
+    ["bare-json", '[{"name": "other"}]', said('[{"name": "other"}]')],
+    ["bare-json", "[1](x)", said("[1](x)")],
+    [
+      "python-span",
+      'Hm.<|python_start|><|python_end|>{"name": "search", "parameters": {}}',
+      said("Hm.<|python_start|>", [calling("search", "{}")]),
+    ],
+    [
       "marked-parts",
       "<|think|>a<|end|><|begin|>assistant<|think|>b<|end|><|begin|>assistant<|content|>c",
       said("c", [], "a\n\nb"),
@@ -262,6 +281,32 @@ describe("marks that models forget or move", () => {
     const answer = '<|inner_prefix|>Hm.<|tools_prefix|>[{"search": {"query": "x"}}, {"get_weather": {}}]';
     expect(read("keyed-list", answer, { reasoning })).toStrictEqual(
       said("", [calling("search", '{"query": "x"}'), calling("get_weather", "{}", "id1")], "Hm."),
+    );
+  });
+
+  test("Apriel's thoughts, which words begin and end, opened by the model or by the prompt", () => {
+    const template = "After your thoughts, [BEGIN FINAL RESPONSE] … [END FINAL RESPONSE].";
+    const options = {
+      reasoning: reasoningMarks(template, () => false),
+      answerMarks: answerMarks(template, "tagged-list"),
+      tools: [],
+    };
+    const thoughts = "It is easy.\n[BEGIN FINAL RESPONSE]\nYes.\n[END FINAL RESPONSE]";
+    expect(read("tagged-list", `Here are my reasoning steps:\n${thoughts}`, options)).toStrictEqual(
+      said("Yes.\n", [], "It is easy."),
+    );
+    expect(read("tagged-list", thoughts, { ...options, reasoningOpen: true })).toStrictEqual(
+      said("Yes.\n", [], "It is easy."),
+    );
+  });
+
+  test.each([
+    ["ERNIE 4.5", "think_mode=True … </think> … '<response>\n' + answer + '\n</response>'", "response"],
+    ["Hunyuan A13B", "<think>\n\n</think> … <|extra_0|>", "answer"],
+  ])("%s has marks around its answer", (_, template, tag) => {
+    const options = { answerMarks: answerMarks(template, "tagged-json"), reasoningOpen: true, tools: [] };
+    expect(read("tagged-json", `Hm.\n</think>\n\n<${tag}>\nYes.\n</${tag}>\n`, options)).toStrictEqual(
+      said("Yes.\n", [], "Hm."),
     );
   });
 
@@ -360,6 +405,16 @@ test("conventions are told from what templates write, and from the vocabulary if
   expect(callConvention("<|start|>{{ role }}<|message|>{{ text }}<|end|>{% endfor %}<|start|>assistant")).toBe(
     "harmony",
   );
+  // Another family starts its turns in the same way, and ends them in another.
+  expect(callConvention("<|start|>assistant to={{ name }}<|message|>{{ text }}<|eot|>")).toBe("bare-json");
+  expect(callConvention("Write <tool_call>{\"name\": …}</tool_call>. {{- '<tool_call>\\n{' }}")).toBe("tagged-json");
+  const keys = (between: string): string => `<tool_call>{{- '<arg_key>' ~ k ~ '</arg_key>${between}<arg_value>' ~ v }}`;
+  expect(["\\n", "\n", "", "' }}  {{- '"].map((between) => callConvention(keys(between)))).toStrictEqual([
+    "tagged-keys",
+    "tagged-keys",
+    "joined-keys",
+    "joined-keys",
+  ]);
   expect(callConvention("<|START_ACTION|> … <|START_TEXT|>")).toBe("action-text");
   expect(callConvention("'<tool_call>' … '<parameter=' …", () => true)).toBe("tagged-parameters");
   expect(reasoningMarks("</think>", () => false, "harmony")).toBeUndefined();

@@ -23,10 +23,12 @@ const MAX_HEADER_CHARACTERS = 1024;
 /** Marks of a reply, which may be control tokens. */
 export const HARMONY_MARKS = [START, CHANNEL, MESSAGE, CONSTRAIN, END, CALL, RETURN] as const;
 
-/** What stands in front of the arguments of a call, and of the answer, behind the prompt. */
+/** What stands in front of a thought, of the arguments of a call, and of the answer, behind the prompt or `next`. */
 export const HARMONY_PREFIX = {
   call: (name: string): string => `${CHANNEL}commentary ${RECIPIENT}${FUNCTIONS}${name} ${CONSTRAIN}json${MESSAGE}`,
+  thought: `${CHANNEL}analysis${MESSAGE}`,
   answer: `${CHANNEL}final${MESSAGE}`,
+  next: `${END}${START}assistant`,
 } as const;
 
 /** What ends the arguments of a call. */

@@ -70,7 +70,7 @@ export function listedCalls({ close, parse, known = () => true, other }: ListSty
       next === "["
         ? yield* readItems(context, readCall)
         : next === "{" || other === undefined
-          ? yield* readCall(context)
+          ? yield* readObjects(context, readCall)
           : yield* other(context);
     if (isRead && close !== undefined) yield* skipMark(context, close);
   };
@@ -93,9 +93,26 @@ function* readItems(context: CallContext, readCall: CallReader): Reading<boolean
   }
 }
 
+/** Reads objects one after another; whether there was a call. */
+function* readObjects(context: CallContext, readCall: CallReader): Reading<boolean> {
+  const { cursor } = context;
+  if (!(yield* readCall(context))) return false;
+  for (;;) {
+    cursor.startRecord();
+    const space = yield* cursor.space();
+    if ((yield* cursor.peek()) !== "{") {
+      // The closing mark, or text, which the white space belongs to.
+      cursor.takeRecord();
+      cursor.unread(space);
+      return true;
+    }
+    if (!(yield* readCall(context))) return false;
+  }
+}
+
 /**
- * Reads calls that are plain JSON, one after another, perhaps with semicolons or inside a code fence. Replies are often
- * JSON, so only objects that name a tool are calls.
+ * Reads calls that are plain JSON, one after another, perhaps with semicolons, in a list or inside a code fence. Replies
+ * are often JSON, so only objects that name a tool are calls.
  */
 export function* readBareCalls(context: CallContext): Reading<void> {
   const { cursor, sink, tools } = context;
@@ -106,9 +123,15 @@ export function* readBareCalls(context: CallContext): Reading<void> {
     yield* cursor.literal("json");
     yield* cursor.space();
   }
+  const isList = yield* cursor.literal("[");
+  if (isList) yield* cursor.space();
   while ((yield* cursor.peek()) === "{" && (yield* readJsonCall(context, (name) => tools.has(name)))) {
     cursor.startRecord();
     yield* cursor.space();
+    if (isList && (yield* cursor.literal("]"))) {
+      cursor.startRecord();
+      yield* cursor.space();
+    }
     if (fenced && (yield* cursor.literal(FENCE))) return void cursor.takeRecord();
     if (!(yield* cursor.literal(";"))) yield* cursor.literal(",");
     yield* cursor.space();

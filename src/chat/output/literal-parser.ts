@@ -59,6 +59,11 @@ export function pythonArguments(text: string, parameters: readonly string[]): st
   return new LiteralParser(text, PYTHON_NOTATION).keywordArguments(parameters);
 }
 
+/** A list or a dictionary as Python prints it, as JSON text. */
+export function pythonCollection(text: string): string | undefined {
+  return new LiteralParser(text, PYTHON_NOTATION).wholeCollection();
+}
+
 /** A map `{key: value, …}` as the JSON text of an object. */
 export function mapArguments(text: string, notation: LiteralNotation): string | undefined {
   return new LiteralParser(text, notation).wholeMap();
@@ -100,6 +105,12 @@ class LiteralParser {
     const map = this.#value(0);
     this.#space();
     return map?.startsWith("{") === true && this.#at === this.#text.length ? map : undefined;
+  }
+
+  wholeCollection(): string | undefined {
+    const value = this.#value(0);
+    this.#space();
+    return value !== undefined && /^[[{]/.test(value) && this.#at === this.#text.length ? value : undefined;
   }
 
   #value(depth: number): string | undefined {
@@ -229,8 +240,8 @@ function unescaped(inside: string): string {
         return value > 0x10ffff ? whole : String.fromCodePoint(value);
       }
       if (one === undefined) return whole;
-      // Python keeps the backslash before a character that is no escape; models mean the character.
-      return Object.hasOwn(ESCAPES, one) ? (ESCAPES[one] as string) : one;
+      // As in Python, which keeps the backslash before a character that it does not escape: `"\d+"` is a pattern.
+      return Object.hasOwn(ESCAPES, one) ? (ESCAPES[one] as string) : "\\'\"".includes(one) ? one : whole;
     },
   );
 }

@@ -36,12 +36,14 @@ export const PART_MARKS = [
   ...Object.values(PART_CALLS as unknown as Readonly<Record<string, string>>),
 ];
 
-/** What stands around the arguments of a call, and in front of the answer, behind the prompt. */
+/** What stands around the arguments of a call, and in front of a thought and the answer, behind the prompt or `next`. */
 export const PART_PREFIX = {
   call: (name: string, id: string): string =>
     `${CALLS}${PART_CALLS.callOpen}${id}${CALL_NAME}${name}${PART_CALLS.separator}`,
   callEnd: `${PART_CALLS.callClose}${CALLS_END}`,
+  thought: THINK,
   answer: CONTENT,
+  next: `${END}${BEGIN}assistant`,
 } as const;
 
 const PARTS = new Markers([THINK, CONTENT, CALLS, BEGIN, END, FLUSH, CALLS_END]);
@@ -76,7 +78,7 @@ export function* readParts(context: CallContext): Reading<void> {
 }
 
 /** Starts a part of a reply of functionary 3.2; the prompt ends with the first one. */
-const RECIPIENT = ">>>";
+export const RECIPIENT = ">>>";
 /** The recipient of text. */
 const EVERYONE = "all";
 const RECIPIENTS = new Markers([RECIPIENT]);

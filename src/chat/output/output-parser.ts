@@ -4,13 +4,13 @@
 
 import { randomBytes } from "node:crypto";
 import type { CallContext } from "./call-context.js";
-import type { AnswerForm, ToolCallForm } from "./call-form.js";
+import type { AnswerForm, CallSeries, ToolCallForm } from "./call-form.js";
 import { type CallConvention, conventionOf } from "./conventions.js";
 import { DeltaSink } from "./delta-sink.js";
 import { plainText } from "./marked-calls.js";
 import type { ChatDelta, ChatTool } from "../message.js";
 import { Markers, type Reading, TextCursor } from "./text-cursor.js";
-import { readForcedCall } from "./tool-constraint.js";
+import { readForcedCalls } from "./tool-constraint.js";
 
 /** The marks around a model's reasoning. */
 export interface ReasoningMarks {
@@ -39,6 +39,8 @@ export interface ChatOutputParserOptions {
   readonly answerMarks?: readonly string[];
   /** The forms that decoding was constrained to, if it was. */
   readonly forms?: readonly ToolCallForm[];
+  /** How several calls in the forms follow one another, if decoding allowed that. */
+  readonly series?: CallSeries | undefined;
   /** Whether decoding was constrained, so that the reply is a call in one of the forms, or nothing but the answer. */
   readonly constrained?: boolean;
   /** What stands around the answer if decoding was constrained to that or one of the forms. */
@@ -52,6 +54,8 @@ export class ChatOutputParser {
   readonly #sink: DeltaSink;
   readonly #reading: Reading<void>;
   #inReasoning = false;
+  /** Whether there was reasoning, so that white space follows that belongs to nothing. */
+  #isThought = false;
 
   constructor(options: ChatOutputParserOptions) {
     const { tools, convention } = options;
@@ -87,21 +91,22 @@ export class ChatOutputParser {
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       answerMarks,
     };
-    if (options.constrained === true || forms.length > 0)
-      return yield* this.#readConstrained(context, forms, options.answer);
+    const constrained = options.constrained === true || forms.length > 0;
     const { read, marksReply = false, endsReasoning = [] } = conventionOf(convention);
     if (reasoning !== undefined)
-      yield* this.#readReasoning(reasoning, reasoningOpen, tools.length === 0 ? [] : endsReasoning);
-    if (!this.#inReasoning) yield* tools.length > 0 || marksReply ? read(context) : plainText(context);
+      yield* this.#readReasoning(reasoning, reasoningOpen, tools.length === 0 || constrained ? [] : endsReasoning);
+    if (this.#inReasoning) return;
+    if (constrained) yield* this.#readConstrained(context, options);
+    else yield* tools.length > 0 || marksReply ? read(context) : plainText(context);
   }
 
-  /** A constrained reply is one of these calls or the formatted text itself, whose strings may mention calls. */
+  /** A constrained reply is calls in these forms or the formatted text itself, whose strings may mention calls. */
   *#readConstrained(
     context: CallContext,
-    forms: readonly ToolCallForm[],
-    answer: AnswerForm | undefined,
+    { forms = [], series, answer }: Pick<ChatOutputParserOptions, "forms" | "series" | "answer">,
   ): Reading<void> {
-    const isCall = yield* readForcedCall(context, forms);
+    if (this.#isThought) yield* this.#cursor.space();
+    const isCall = yield* readForcedCalls(context, forms, series);
     if (!isCall && answer !== undefined) yield* this.#cursor.literal(answer.prefix);
     const suffix = isCall ? "" : (answer?.suffix ?? "");
     yield* plainText({ ...context, answerMarks: suffix === "" ? [] : [suffix] });
@@ -128,6 +133,7 @@ export class ChatOutputParser {
     if (end !== close) this.#cursor.unread(end);
     this.#inReasoning = false;
     this.#sink.turn();
+    this.#isThought = true;
   }
 }
 

@@ -1,16 +1,16 @@
 // Tool calls in constrained decoding: the forms the output may take if the tool choice demands a call, or if a response
 // format applies to answers that are not calls. One form per callable tool, in the model's own calling convention. Plain
-// data that the grammar part compiles; the parser reads the result (see readForcedCall) and streams the arguments.
+// data that the grammar part compiles; the parser reads the result (see readForcedCalls) and streams the arguments.
 
 import { ChatError } from "../../errors.js";
 import type { CallContext } from "./call-context.js";
-import type { ArgumentNotation, ToolCallForm } from "./call-form.js";
+import type { ArgumentNotation, CallSeries, CallSpelling, ToolCallForm } from "./call-form.js";
 import { type CallConvention, conventionOf } from "./conventions.js";
 import { JsonScanner } from "./json-scanner.js";
 import { MAP_NOTATION } from "./literal-calls.js";
 import { mapArguments, PYTHON_NOTATION, pythonArguments } from "./literal-parser.js";
 import { readBracketed } from "./literal-scanner.js";
-import type { ChatTool, ToolChoice } from "../message.js";
+import type { ChatConversation, ChatTool, ToolChoice } from "../message.js";
 import { Markers, type Reading } from "./text-cursor.js";
 import { typedArgument } from "./typed-arguments.js";
 
@@ -55,24 +55,64 @@ export function toolChoiceForms(
   }
 }
 
+/** How several calls of a reply are spelled; undefined if it has one: a tool that was named is called once. */
+export function callSeries(
+  convention: CallConvention,
+  { toolChoice, parallelCalls = true }: Pick<ChatConversation, "toolChoice" | "parallelCalls">,
+): CallSeries | undefined {
+  return parallelCalls && toolChoice.kind !== "named" ? conventionOf(convention).several : undefined;
+}
+
+/** A form without what stands around all calls of a series. */
+export function formInSeries<Form extends CallSpelling>(form: Form, { open, close }: CallSeries): Form {
+  const { prefix, suffix } = form;
+  return { ...form, prefix: prefix.slice(open.length), suffix: suffix.slice(0, suffix.length - close.length) };
+}
+
 function callForm(convention: CallConvention, { name, parameters }: ChatTool, callsBefore: number): ToolCallForm {
   // Arguments are an object, even if the schema does not say so.
   return { name, schema: { type: "object", ...parameters }, ...conventionOf(convention).spell(name, callsBefore) };
 }
 
 /**
- * Reads a call in one of the forms, reporting its arguments as they come; false, with nothing read, if the text is in
- * none of them.
+ * Reads calls in the forms, reporting their arguments as they come; false, with nothing read, if the text is in none of
+ * them.
  */
-export function* readForcedCall(context: CallContext, forms: readonly ToolCallForm[]): Reading<boolean> {
+export function* readForcedCalls(
+  context: CallContext,
+  forms: readonly ToolCallForm[],
+  series: CallSeries | undefined,
+): Reading<boolean> {
+  const { cursor } = context;
+  const isCall =
+    series === undefined ? yield* readForcedCall(context, forms) : yield* readSeries(context, forms, series);
+  // What follows is the end of the form, as far as it is no token that ends the generation.
+  if (isCall) yield* cursor.until(NO_MARKERS, () => {});
+  return isCall;
+}
+
+function* readSeries(context: CallContext, forms: readonly ToolCallForm[], series: CallSeries): Reading<boolean> {
+  const { cursor } = context;
+  const inside = forms.map((form) => formInSeries(form, series));
+  // The forms of a convention end alike.
+  const [{ suffix } = { suffix: "" }] = inside;
+  if (!(yield* cursor.literal(series.open))) return false;
+  if (!(yield* readForcedCall(context, inside))) {
+    cursor.unread(series.open);
+    return false;
+  }
+  while ((yield* cursor.literal(suffix)) && (yield* cursor.literal(series.separator)))
+    if (!(yield* readForcedCall(context, inside))) break;
+  return true;
+}
+
+function* readForcedCall(context: CallContext, forms: readonly ToolCallForm[]): Reading<boolean> {
   const { cursor, sink } = context;
   for (const form of forms) {
     if (!(yield* cursor.literal(form.prefix))) continue;
     const index = form.id === undefined ? sink.startCall(form.name) : sink.startCall(form.name, form.id);
     // A call that was cut off has no end, only the arguments so far.
     if (yield* readForcedArguments(context, form, (text) => sink.callArguments(index, text))) sink.endCall(index);
-    // What follows is the suffix, as far as it is no token that ends the generation.
-    yield* cursor.until(NO_MARKERS, () => {});
     return true;
   }
   return false;

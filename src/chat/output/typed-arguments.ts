@@ -4,6 +4,7 @@
 
 import { isPlainObject, parsedJson } from "../../plain-object.js";
 import { JsonScanner } from "./json-scanner.js";
+import { pythonCollection } from "./literal-parser.js";
 import type { ChatTool } from "../message.js";
 
 /** An argument as the model wrote it. */
@@ -17,7 +18,6 @@ export interface GivenArgument {
 /** Type names of JSON Schema; "integer" counts as "number". */
 type Types = ReadonlySet<string>;
 
-/** Some templates show the model values of earlier calls as Python prints them. */
 const PYTHON_WORDS: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
   ["True", true],
   ["False", false],
@@ -51,9 +51,15 @@ function spelledValue(text: string, allowed: Types | undefined): string {
   const value = parsedJson(trimmed);
   const mayBeText = allowed?.has("string") === true;
   if (value !== undefined && (!mayBeText || (typeof value !== "string" && allows(allowed, value)))) return trimmed;
-  const word = PYTHON_WORDS.get(trimmed);
-  if (word !== undefined && allowed !== undefined && !mayBeText && allows(allowed, word)) return String(word);
-  return JSON.stringify(text);
+  return (allowed === undefined || mayBeText ? undefined : pythonValue(trimmed, allowed)) ?? JSON.stringify(text);
+}
+
+/** The templates of Seed-OSS and Qwen3-Coder show values of earlier calls as Python prints them. */
+function pythonValue(text: string, allowed: Types): string | undefined {
+  const word = PYTHON_WORDS.get(text);
+  if (word !== undefined) return allows(allowed, word) ? String(word) : undefined;
+  const type = text.startsWith("[") ? "array" : text.startsWith("{") ? "object" : undefined;
+  return type !== undefined && allowed.has(type) ? pythonCollection(text) : undefined;
 }
 
 function allows(types: Types, value: unknown): boolean {

@@ -3,7 +3,7 @@
 
 import { contentParts } from "./template-variables.js";
 import type { TemplateRunner, TemplateVariables } from "./template-runner.js";
-import { TOOL_FORMS, type ToolForm, toolsVariables } from "./tool-variables.js";
+import { NO_TOOLS, TOOL_FORMS, type ToolForm, toolsField, toolsVariables } from "./tool-variables.js";
 
 /** How a template takes the reasoning of an earlier reply: by the name of a field, or as a part of the content. */
 export type ReasoningForm = "reasoning_content" | "thinking" | "reasoning" | "part";
@@ -16,6 +16,8 @@ export interface TemplateCapabilities {
   readonly parts: boolean;
   /** How it takes tools; undefined if it does not show them. */
   readonly tools: ToolForm | undefined;
+  /** Whether it takes None for no tools, as Transformers gives it; a template for chats with tools may not. */
+  readonly takesNoTools: boolean;
   /** How it takes the arguments of an assistant's call; undefined if it renders no calls. */
   readonly calls: "object" | "text" | undefined;
   /** The content of an assistant's message with calls and no text. */
@@ -41,7 +43,7 @@ const WORDS = {
   reasoning: "probe-own-reasoning",
 } as const;
 
-const TOOL = { name: WORDS.tool, parameters: { type: "object", properties: {} } } as const;
+const TOOL = { name: WORDS.tool, parameters: { type: "object", properties: { key: { type: "string" } } } } as const;
 
 const REASONING_FIELDS = ["reasoning_content", "thinking", "reasoning"] as const satisfies ReasoningForm[];
 
@@ -51,13 +53,24 @@ export async function findCapabilities(
   template: string,
   tokens: TemplateVariables,
 ): Promise<TemplateCapabilities> {
-  const common = { ...tokens, add_generation_prompt: true };
   const user = { role: "user", content: WORDS.user };
-  const [plain, parts, system, ...tooled] = await runner.tryAll(template, [
+  const partedUser = { role: "user", content: contentParts(WORDS.user) };
+  const takesNoTools = await prefersNone(runner, template, {
+    ...tokens,
+    add_generation_prompt: true,
+    messages: [user],
+  });
+  const common = { ...tokens, ...(takesNoTools ? NO_TOOLS : {}), add_generation_prompt: true };
+  const [plain, parts, system, partedSystem, ...tooled] = await runner.tryAll(template, [
     { ...common, messages: [user] },
-    { ...common, messages: [{ role: "user", content: contentParts(WORDS.user) }] },
+    { ...common, messages: [partedUser] },
     { ...common, messages: [{ role: "system", content: WORDS.system }, user] },
-    ...TOOL_FORMS.map((form) => ({ ...common, messages: [user], ...toolsVariables(template, [TOOL], form) })),
+    { ...common, messages: [{ role: "system", content: contentParts(WORDS.system) }, partedUser] },
+    ...TOOL_FORMS.map((form) => ({
+      ...common,
+      messages: form.inSystem === true ? [{ role: "system", content: "", ...toolsField([TOOL], form) }, user] : [user],
+      ...toolsVariables(template, [TOOL], form),
+    })),
   ]);
   const needsParts = !has(plain, WORDS.user) && has(parts, WORDS.user);
   const toolForm = TOOL_FORMS.find((_, index) => has(tooled[index], WORDS.tool));
@@ -111,17 +124,29 @@ export async function findCapabilities(
   const called = calls === "text" ? texts : objects;
   return {
     parts: needsParts,
-    // If it needs parts, the probes with plain text tell nothing: such templates are recent and support everything.
-    system: needsParts || has(system, WORDS.system),
+    // If it needs parts, the probes with plain text tell nothing: such templates are recent and support most things.
+    system: has(needsParts ? partedSystem : system, WORDS.system),
     tools: toolForm ?? (needsParts ? TOOL_FORMS[0] : undefined),
+    takesNoTools,
     calls,
     noContent: leavesOutNothing(called, alone) ? null : "",
-    parallelCalls: pair === undefined || has(pair, WORDS.second) || !has(pair, WORDS.value),
+    parallelCalls: rendersBoth(called, pair),
     results: resultForm(template, [objects, texts], further[8]) ?? (needsParts ? "messages" : undefined),
     reasoning:
       REASONING_FIELDS.find((name) => has(thoughts, WORDS[name])) ??
       (takesParts(partedThoughts) ? "part" : "reasoning_content"),
   };
+}
+
+async function prefersNone(runner: TemplateRunner, template: string, variables: TemplateVariables): Promise<boolean> {
+  const [withNone, without] = await runner.tryAll(template, [{ ...variables, ...NO_TOOLS }, variables]);
+  return withNone !== undefined || without === undefined;
+}
+
+/** Whether two calls of a message are rendered; Llama's templates refuse them, and harmony's writes the first. */
+function rendersBoth(single: string | undefined, pair: string | undefined): boolean {
+  if (pair === undefined) return single === undefined;
+  return has(pair, WORDS.second) || !has(pair, WORDS.value);
 }
 
 /** Whether a template writes the thought and the text of a content in parts, and not the list as such. */

@@ -7,7 +7,7 @@ import type { TemplateCapabilities } from "./capabilities.js";
 import { callIds } from "./call-ids.js";
 import type { CallConvention } from "../output/conventions.js";
 import type { ChatMessage, ChatTool, ChatToolCall } from "../message.js";
-import { toolsAdvice } from "./tool-variables.js";
+import { toolsAdvice, toolsField } from "./tool-variables.js";
 
 type MessageVariables = Readonly<Record<string, unknown>>;
 
@@ -45,7 +45,21 @@ export function messageVariables(
   const joined = withUsersJoined(placed);
   const told = capabilities.results === "field" ? withResultsInCalls(joined) : joined;
   const idOf = callIds(context.convention, messages);
-  return told.map((each) => recordOf(each, context, idOf));
+  const records = told.map((each) => recordOf(each, context, idOf));
+  return tools.length > 0 && capabilities.tools?.inSystem === true
+    ? withField(records, toolsField(tools, capabilities.tools), capabilities.parts)
+    : records;
+}
+
+/** Adds a field to the system message; there will be one. */
+function withField(
+  records: readonly MessageVariables[],
+  field: MessageVariables,
+  parts: boolean,
+): readonly MessageVariables[] {
+  const [first, ...rest] = records;
+  if (first?.["role"] === "system") return [{ ...first, ...field }, ...rest];
+  return [{ role: "system", content: parts ? contentParts("") : "", ...field }, ...records];
 }
 
 /** `isMade` tells whether the role was substituted. */

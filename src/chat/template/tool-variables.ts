@@ -2,13 +2,16 @@
 
 import { type CallConvention, conventionOf } from "../output/conventions.js";
 import type { ChatTool } from "../message.js";
+import { isPlainObject } from "../../plain-object.js";
 
 /** How a template takes tools. */
 export interface ToolForm {
   /** Whether a tool is `{ type: "function", function: { name, … } }`, as in OpenAI's API, or the inner object alone. */
   readonly wrapped: boolean;
-  /** Whether every tool needs a description, if only an empty one. */
+  /** Whether every tool and every parameter needs a description, if only an empty one. */
   readonly described: boolean;
+  /** Whether the tools are a field of the system message, as JSON text, and not a variable. */
+  readonly inSystem?: true;
 }
 
 /** The forms, the most common one first. */
@@ -17,10 +20,14 @@ export const TOOL_FORMS: readonly ToolForm[] = [
   { wrapped: true, described: true },
   { wrapped: false, described: false },
   { wrapped: false, described: true },
+  { wrapped: false, described: false, inSystem: true },
 ];
 
 /** SmolLM3's name for tools that are called in JSON, which it tells from those that are called in Python. */
 const XML_TOOLS = "xml_tools";
+
+/** Transformers gives templates None if there are no tools, and some ask for that (OLMo 3). */
+export const NO_TOOLS = { tools: null } as const;
 
 /** The variables by which a template takes tools; none if there are no tools. */
 export function toolsVariables(
@@ -28,15 +35,34 @@ export function toolsVariables(
   tools: readonly ChatTool[],
   form: ToolForm = TOOL_FORMS[0] as ToolForm,
 ): Readonly<Record<string, unknown>> {
-  if (tools.length === 0) return {};
+  if (tools.length === 0 || form.inSystem === true) return {};
   const given = tools.map((tool) => toolVariables(tool, form));
   return { tools: given, ...(template.includes(XML_TOOLS) ? { [XML_TOOLS]: given } : {}) };
 }
 
+/** The tools as a field of the system message. */
+export function toolsField(tools: readonly ChatTool[], form: ToolForm): { readonly tools: string } {
+  return { tools: JSON.stringify(tools.map((tool) => toolVariables(tool, form))) };
+}
+
 function toolVariables({ name, description, parameters }: ChatTool, { wrapped, described }: ToolForm): object {
   const shown = description ?? (described ? "" : undefined);
-  const own = { name, ...(shown === undefined ? {} : { description: shown }), parameters };
+  const own = {
+    name,
+    ...(shown === undefined ? {} : { description: shown }),
+    parameters: described ? withDescriptions(parameters) : parameters,
+  };
   return wrapped ? { type: "function", function: own } : own;
+}
+
+function withDescriptions(parameters: ChatTool["parameters"]): ChatTool["parameters"] {
+  const { properties } = parameters;
+  if (!isPlainObject(properties)) return parameters;
+  const described = Object.entries(properties).map(([name, schema]) => [
+    name,
+    isPlainObject(schema) ? { description: "", ...schema } : schema,
+  ]);
+  return { ...parameters, properties: Object.fromEntries(described) as unknown };
 }
 
 /** What a model is told about tools if its template says nothing: what they are, and how the convention writes a call. */

@@ -20,7 +20,7 @@ export function spelledCall({ prefix, suffix, notation }: Omit<ToolCallForm, "na
       return `${prefix}${fields.join("")}${suffix}`;
     }
     case "python":
-      return `${prefix}${entries.map(([key, value]) => `${key}=${pythonText(value)}`).join(", ")}${suffix}`;
+      return `${prefix}${entries.map(([key, value]) => `${key}=${notation.words === "json" ? JSON.stringify(value) : pythonText(value)}`).join(", ")}${suffix}`;
     case "map":
       return `${prefix}${mapText(given, notation.quote)}${suffix}`;
     default:

@@ -29,7 +29,12 @@ export function formValue(
     case undefined:
       return schemaExpression(json, schema, place);
     case "python":
-      return schemaFields(json.inDialect(PYTHON_DIALECT), schema, PYTHON_FIELDS, place);
+      return schemaFields(
+        notation.words === "json" ? json : json.inDialect(PYTHON_DIALECT),
+        schema,
+        PYTHON_FIELDS,
+        place,
+      );
     case "fields": {
       const close = literal(notation.close, place);
       const style: FieldStyle = {
@@ -62,7 +67,7 @@ function literal(given: Parameters<typeof formText>[0], place: string): readonly
 }
 
 /** The text that ends a string; undefined if a control token comes first, apart from white space. */
-function markOf(close: readonly Expression[]): string | undefined {
+export function markOf(close: readonly Expression[]): string | undefined {
   const first = close.find((part) => part.kind !== "text" || part.text.trim() !== "");
   return first?.kind === "text" ? first.text.trim() : undefined;
 }

@@ -22,7 +22,6 @@ export const FIELDS_WITHOUT_EFFECT = [
   "metadata",
   "store",
   "service_tier",
-  "parallel_tool_calls",
   "cache_control",
   "prediction",
   "prompt_cache_key",
@@ -94,6 +93,9 @@ export function stopField(limits: ServerLimits) {
     error: "expected a string, or a list of non-empty strings",
   });
 }
+
+/** OpenAI's field that limits a reply to one call. */
+export const parallelCalls = z.boolean().nullish().describe("Whether a reply may have several tool calls");
 
 /** OpenAI's options of a stream. */
 export const streamOptions = z.object({ include_usage: z.boolean().nullish(), include_obfuscation: ignored });

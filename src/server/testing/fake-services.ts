@@ -32,6 +32,8 @@ export class FakeChat implements ChatRenderService {
       callForms: isFormed
         ? called.map(({ name, parameters }) => ({ prefix: `[${name} `, schema: parameters, suffix: "]" }))
         : [],
+      callSeries: undefined,
+      thought: undefined,
       answerForm: { prefix: "", suffix: "" },
       hidesText: this.hidesText,
       createParser: () => new FakeParser(this.dropsSpace),

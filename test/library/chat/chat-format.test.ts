@@ -197,13 +197,35 @@ describe("templates of files", () => {
     expect(await hides(plain, { tools: [weather], toolChoice: { kind: "none" } })).toBe(false);
   });
 
-  test("have their reasoning block closed where a grammar holds the answer", async () => {
-    const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
-    expect(await prompt(stubborn, hello, { constrained: true })).toBe("Hello!<think>\n\n</think>\n\n");
-    expect(await prompt(stubborn, hello, { tools: [weather], toolChoice: { kind: "required" } })).toMatch(
+  const stubborn = model(["<think>", "</think>"], "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
+
+  test("have their reasoning block closed where a grammar holds the answer and reasoning is off", async () => {
+    const off = { thinking: false, constrained: true };
+    expect(await prompt(stubborn, hello, off)).toBe("Hello!<think>\n\n</think>\n\n");
+    expect(await prompt(stubborn, hello, { ...off, tools: [weather], toolChoice: { kind: "required" } })).toMatch(
       /<think>\n\n<\/think>\n\n$/,
     );
-    expect(await prompt(stubborn, hello, { tools: [weather], constrained: true })).toMatch(/<think>\n\n<\/think>\n\n$/);
+    expect(await prompt(stubborn, hello, { ...off, tools: [weather] })).toMatch(/<think>\n\n<\/think>\n\n$/);
+    expect((await renderer.render(stubborn, conversation(hello, off))).thought).toBeUndefined();
+  });
+
+  test("keep it open otherwise, and the grammar begins behind it", async () => {
+    const opened = await renderer.render(stubborn, conversation(hello, { constrained: true }));
+    expect([opened.prompt, opened.thought]).toStrictEqual(["Hello!<think>", { open: undefined, close: "</think>" }]);
+    const parser = opened.createParser();
+    expect([...parser.push("Hm.\n</think>\n\n"), ...parser.push('{"a": 1} '), ...parser.end()]).toStrictEqual([
+      { kind: "reasoning", text: "Hm." },
+      { kind: "text", text: '{"a": 1} ' },
+    ]);
+    // A model that opens it itself does so only if the request asks for reasoning.
+    const hybrid = model(
+      ["<think>", "</think>"],
+      "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think></think>' if enable_thinking is false }}",
+    );
+    const thoughtOf = async (thinking: boolean | undefined) =>
+      (await renderer.render(hybrid, conversation(hello, { constrained: true, thinking }))).thought;
+    expect(await thoughtOf(true)).toStrictEqual({ open: "<think>", close: "</think>" });
+    expect([await thoughtOf(undefined), await thoughtOf(false)]).toStrictEqual([undefined, undefined]);
   });
 
   test("give an answer that a grammar holds as it is, with the blanks it begins and ends with", async () => {

@@ -36,12 +36,8 @@ function model(template: string): ChatModel {
   return familyModel({ vocabulary: "bpe", controls: ["<|turn|>"], tools: true, template });
 }
 
-async function prompt(
-  template: string,
-  messages: readonly ChatMessage[],
-  more: Partial<ChatConversation> = {},
-): Promise<string> {
-  const rendered = await renderer.render(model(template), {
+function render(template: string, messages: readonly ChatMessage[], more: Partial<ChatConversation> = {}) {
+  return renderer.render(model(template), {
     messages,
     tools: [weather],
     toolChoice: { kind: "auto" },
@@ -50,7 +46,10 @@ async function prompt(
     templateOptions: {},
     ...more,
   });
-  return rendered.prompt.replace("<s>", "");
+}
+
+async function prompt(...given: Parameters<typeof render>): Promise<string> {
+  return (await render(...given)).prompt.replace("<s>", "");
 }
 
 describe("harmony's templates", () => {
@@ -112,9 +111,20 @@ describe("reasoning", () => {
     expect(await prompt(parts, [user, calling, ...results])).toContain(`assistant:[THINK]Two cities.[/THINK]${rest}`);
   });
 
-  test("that the template opens anyway is closed where a grammar holds the answer", async () => {
+  test("that only the prompt shows is reasoning, too", async () => {
+    const opens = "{% for m in messages %}{{ m.content }}{% endfor %}<think>";
+    const parser = (await render(opens, [user], { tools: [] })).createParser();
+    expect([...parser.push("Hm.</think>Yes."), ...parser.end()]).toStrictEqual([
+      { kind: "reasoning", text: "Hm." },
+      { kind: "text", text: "Yes." },
+    ]);
+  });
+
+  test("that the template opens anyway is closed where a grammar holds the answer, and reasoning is off", async () => {
     const opens = "{# </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
-    expect(await prompt(opens, [user], { tools: [], constrained: true })).toBe("Bern and Bonn?<think>\n\n</think>\n\n");
+    expect(await prompt(opens, [user], { tools: [], thinking: false, constrained: true })).toBe(
+      "Bern and Bonn?<think>\n\n</think>\n\n",
+    );
     // A model whose template has no switch always thinks.
     expect(await prompt(opens, [user], { tools: [], thinking: false })).toMatch(/<think>$/);
     const seed =
@@ -125,6 +135,13 @@ describe("reasoning", () => {
     );
     expect(await prompt(seed, [user], { tools: [] })).toBe("Bern and Bonn?");
   });
+});
+
+test("calls are given one by one to a template that refuses two in a message", async () => {
+  const llama = `{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}{% if m.tool_calls | length != 1 %}{{ raise_exception('one call at once') }}{% endif %}{{ m.tool_calls[0].function.arguments | tojson }}{% else %}{{ m.content }}{% endif %}{% endfor %}{{ tools[0].function.name if tools }}`;
+  expect(await prompt(llama, [user, calling, ...results])).toBe(
+    '<|user|>Bern and Bonn?<|assistant|>{"city": "Bern"}<|tool|>Rain.<|assistant|>{"city": "Bonn"}<|tool|>{"sky": "blue"}weather',
+  );
 });
 
 test("results are a field of the message with the calls in Gemma 4's templates, and the answer follows them", async () => {
@@ -167,6 +184,31 @@ describe("tools", () => {
     );
     const asks = `{% for t in tools or [] %}{{ t.function.description is defined }}{{ t.function.name }}{% endfor %}${end}`;
     expect(await prompt(asks, [user], { tools: [named] })).toBe("FalseclockBern and Bonn?<tool_call>");
+  });
+
+  test("have parameters with a description where a template adds to it", async () => {
+    const adds = `{% for t in tools or [] %}{{ t.function.name }}{% for k, v in t.function.parameters.properties.items() %}{{ ' ' + k + ': ' + v.description }}{% endfor %}{% endfor %}${end}`;
+    expect(await prompt(adds, [user])).toBe("weather city: Bern and Bonn?<tool_call>");
+  });
+
+  test("are a field of the system message where a template takes them so", async () => {
+    const phi =
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m.tools %}<|tool|>{{ m.tools }}<|/tool|>{% endif %}{% endfor %}";
+    const shown = `<|tool|>${JSON.stringify([weather])}<|/tool|>`;
+    expect(await prompt(phi, [user])).toBe(`<|system|>${shown}<|user|>Bern and Bonn?`);
+    expect(await prompt(phi, [{ role: "system", content: "Be brief." }, user])).toBe(
+      `<|system|>Be brief.${shown}<|user|>Bern and Bonn?`,
+    );
+    expect(await prompt(phi, [user], { tools: [] })).toBe("<|user|>Bern and Bonn?");
+  });
+
+  test("that there are none of are None, unless a template cannot take that", async () => {
+    const asks = `{% if tools is not none %}{{ tools | length }}{{ tools[0].function.name }}{% endif %}${end}`;
+    expect(await prompt(asks, [user], { tools: [] })).toBe("Bern and Bonn?<tool_call>");
+    expect(await prompt(asks, [user])).toBe("1weatherBern and Bonn?<tool_call>");
+    const loops = `{% for t in tools %}{{ t.function.name }}{% endfor %}${end}`;
+    expect(await prompt(loops, [user], { tools: [] })).toBe("Bern and Bonn?<tool_call>");
+    expect(await prompt(loops, [user])).toBe("weatherBern and Bonn?<tool_call>");
   });
 
   test("are bare where a template takes them so", async () => {

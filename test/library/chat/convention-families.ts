@@ -2,6 +2,7 @@
 // Nothing here comes from src/.
 
 import { LISTED } from "./listed-families.js";
+import { PLAIN } from "./plain-families.js";
 import type { ConventionFamily } from "./spoken-conventions.js";
 import { TAGGED } from "./tagged-families.js";
 
@@ -9,7 +10,7 @@ export type { ConventionFamily, SpokenCall } from "./spoken-conventions.js";
 
 /** The families, each as its marks are control tokens of the vocabulary. */
 export const CONVENTION_FAMILIES: Readonly<Record<string, ConventionFamily>> = Object.fromEntries(
-  Object.entries({ ...TAGGED, ...LISTED }).map(([name, spoken]) => [
+  Object.entries({ ...TAGGED, ...LISTED, ...PLAIN }).map(([name, spoken]) => [
     name,
     { vocabulary: "bpe" as const, tools: true, ...spoken },
   ]),

@@ -36,6 +36,16 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
     call: (calls) => calls.map(({ name, given }) => `[TOOL_CALLS]${name}[ARGS]${json(given)}`).join(""),
     broken: "[TOOL_CALLS]search[ARGS]{query}",
   },
+  "Mistral Small 3.2": {
+    convention: "bracketed-ids",
+    controls: [...TURN, "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"],
+    template: turns(`{{- '[TOOL_CALLS]' ~ ${NAME} ~ '[CALL_ID]' ~ c.id ~ '[ARGS]' ~ (${GIVEN}) }}`),
+    call: (calls) =>
+      calls
+        .map(({ name, given }, index) => `[TOOL_CALLS]${name}[CALL_ID]00000000${index}[ARGS]${json(given)}`)
+        .join(""),
+    broken: "[TOOL_CALLS]search[CALL_ID]000000000[ARGS]{query}",
+  },
   "DeepSeek V3.1": {
     convention: "separated-json",
     controls: [
@@ -71,6 +81,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>' ~ ${NAME} ~ '\\n\`\`\`json\\n' ~ (${GIVEN}) ~ '\\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>' }}`,
       "<|turn|>assistant<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       `<｜tool▁calls▁begin｜>${calls
@@ -201,7 +212,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<|tool_call_start|>[' ~ ${NAME} ~ '(' }}{% for k, v in c.function.arguments.items() %}{{- k ~ '=' ~ (v | tojson) ~ ('' if loop.last else ', ') }}{% endfor %}{{- ')]<|tool_call_end|>' }}`,
     ),
     think,
-    call: (calls) => `<|tool_call_start|>[${calls.map(python).join(", ")}]<|tool_call_end|>`,
+    call: (calls) => `<|tool_call_start|>[${calls.map((call) => python(call)).join(", ")}]<|tool_call_end|>`,
     broken: "<|tool_call_start|>[search(query=]<|tool_call_end|>",
   },
   "OLMo 3": {
@@ -211,7 +222,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<function_calls>' ~ ${NAME} ~ '(' }}{% for k, v in c.function.arguments.items() %}{{- k ~ '=' ~ (v | tojson) ~ ('' if loop.last else ', ') }}{% endfor %}{{- ')</function_calls>' }}`,
     ),
     think,
-    call: (calls) => `<function_calls>${calls.map(python).join("\n")}</function_calls>`,
+    call: (calls) => `<function_calls>${calls.map((call) => python(call, json)).join("\n")}</function_calls>`,
     broken: "<function_calls>search query</function_calls>",
   },
   "Granite 3.3": {
@@ -238,6 +249,7 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
       `{{- '<TOOLCALL>[{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}]</TOOLCALL>' }}`,
       "<|turn|>assistant\\n<think>\\n\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) => `<TOOLCALL>${list(calls)}</TOOLCALL>`,
     broken: "<TOOLCALL>[{}]</TOOLCALL>",
@@ -245,9 +257,26 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
   "Apriel, Hunyuan": {
     convention: "tagged-list",
     controls: TURN,
-    template: turns(`{{- '<tool_calls>[{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}]</tool_calls>' }}`),
+    // Apriel's template also mentions the tags of single calls.
+    template: `{# <tool_call></tool_call> #}${turns(
+      `{{- '<tool_calls>[{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}]</tool_calls>' }}`,
+      "<|turn|>assistant\\nHere are my reasoning steps:\\n",
+      ["", "\\n[BEGIN FINAL RESPONSE]\\n"],
+    )}`,
+    alwaysThinks: true,
+    think: (thought) => `${thought}\n[BEGIN FINAL RESPONSE]\n`,
     call: (calls) => `<tool_calls>${list(calls)}</tool_calls>`,
     broken: "<tool_calls>[]</tool_calls>",
+  },
+  "MiniMax M1": {
+    convention: "tagged-lines",
+    controls: TURN,
+    template: turns(
+      `{{- '<tool_calls>\\n{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}\\n</tool_calls>' }}`,
+    ),
+    think,
+    call: (calls) => `<tool_calls>\n${calls.map((call) => hermes(call)).join("\n")}\n</tool_calls>`,
+    broken: "<tool_calls>\n{}\n</tool_calls>",
   },
   Apertus: {
     convention: "keyed-list",
@@ -260,74 +289,5 @@ export const LISTED: Readonly<Record<string, Spoken>> = {
     call: (calls) =>
       `<|tools_prefix|>[${calls.map(({ name, given }) => `{${json(name)}: ${json(given)}}`).join(", ")}]<|tools_suffix|>`,
     broken: '<|tools_prefix|>[{"search": 3}]',
-  },
-  "Command R7B, A": {
-    convention: "action-list",
-    controls: [
-      ...TURN,
-      "<|START_THINKING|>",
-      "<|END_THINKING|>",
-      "<|START_ACTION|>",
-      "<|END_ACTION|>",
-      "<|START_RESPONSE|>",
-      "<|END_RESPONSE|>",
-    ],
-    template: turns(
-      `{{- '<|START_ACTION|>[\\n    {"tool_call_id": "0", "tool_name": "' ~ ${NAME} ~ '", "parameters": ' ~ (${GIVEN}) ~ '}\\n]<|END_ACTION|>' }}`,
-      "<|turn|>",
-      ["<|START_THINKING|>", "<|END_THINKING|>"],
-    ),
-    think: (thought) => `<|START_THINKING|>${thought}<|END_THINKING|>`,
-    answer: (words) => `<|START_RESPONSE|>${words}<|END_RESPONSE|>`,
-    call: (calls) =>
-      `<|START_ACTION|>[\n    ${calls
-        .map(
-          ({ name, given }, index) =>
-            `{"tool_call_id": "${index}", "tool_name": ${json(name)}, "parameters": ${json(given)}}`,
-        )
-        .join(",\n    ")}\n]<|END_ACTION|>`,
-    broken: '<|START_ACTION|>[{"tool_name": 3}]<|END_ACTION|>',
-  },
-  "Command R": {
-    convention: "action-fence",
-    controls: TURN,
-    template: turns(
-      `{{- 'Action: \`\`\`json\\n[\\n    {\\n        "tool_name": "' ~ ${NAME} ~ '",\\n        "parameters": ' ~ (${GIVEN}) ~ '\\n    }\\n]\`\`\`' }}`,
-    ),
-    call: (calls) =>
-      `Action: \`\`\`json\n[\n${calls
-        .map(
-          ({ name, given }) =>
-            `    {\n        "tool_name": ${json(name)},\n        "parameters": ${json(given)}\n    }`,
-        )
-        .join(",\n")}\n]\`\`\``,
-    broken: 'Action: ```json\n[{"tool_name": "directly_answer", "parameters": {}}]```',
-  },
-  "functionary 3.2": {
-    convention: "recipients",
-    controls: TURN,
-    template: turns(`{{- '>>>' ~ ${NAME} ~ '\\n' ~ (${GIVEN}) }}`, "<|turn|>assistant\\n>>>").replace(
-      "{{- m.content or '' }}",
-      "{{- ('>>>all\\n' ~ m.content) if m.role == 'assistant' and m.content else (m.content or '') }}",
-    ),
-    answer: (words) => `all\n${words}`,
-    preamble: (words) => `all\n${words}\n>>>`,
-    call: (calls) => calls.map(({ name, given }) => `${name}\n${json(given)}`).join(">>>"),
-    broken: "search\n{query}",
-  },
-  "functionary 3.1": {
-    convention: "function-json",
-    controls: [...TURN, "<|python_tag|>"],
-    template: turns(`{{- '<function=' ~ ${NAME} ~ '>' ~ (${GIVEN}) ~ '</function>' }}`),
-    call: (calls) => calls.map(({ name, given }) => `<function=${name}>${json(given)}</function>`).join(""),
-    broken: "<function=search>{query}</function>",
-  },
-  "Llama 3": {
-    convention: "python-tag",
-    controls: [...TURN, "<|python_tag|>"],
-    template: turns(`{{- '<|python_tag|>{"name": "' ~ ${NAME} ~ '", "parameters": ' ~ (${GIVEN}) ~ '}' }}`),
-    preamble: (words) => `${words}<|python_tag|>`,
-    call: (calls) => calls.map((call) => hermes(call, "parameters")).join("; "),
-    broken: '{"name": "unknown", "parameters": {}}',
   },
 };

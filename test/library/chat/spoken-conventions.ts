@@ -14,6 +14,8 @@ export interface ConventionFamily extends Family {
   readonly template: string;
   /** What the model writes to think, behind the prompt. */
   readonly think?: (text: string) => string;
+  /** Whether its template opens a thought whatever the request says. */
+  readonly alwaysThinks?: true;
   /** What it writes to answer, behind thoughts or the prompt. */
   readonly answer?: (text: string) => string;
   /** What it writes in front of a call; the words on a line of their own by default. */
@@ -57,9 +59,10 @@ export const think = (thought: string): string => `<think>\n${thought}\n</think>
 export const hermes = ({ name, given }: SpokenCall, key = "arguments"): string =>
   `{"name": ${json(name)}, "${key}": ${json(given)}}`;
 export const list = (calls: readonly SpokenCall[]): string => `[${calls.map((call) => hermes(call)).join(", ")}]`;
-export const python = ({ name, given }: SpokenCall): string =>
+const literal = (value: unknown): string => (typeof value === "boolean" ? (value ? "True" : "False") : json(value));
+export const python = ({ name, given }: SpokenCall, written = literal): string =>
   `${name}(${Object.entries(given)
-    .map(([key, value]) => `${key}=${typeof value === "boolean" ? (value ? "True" : "False") : json(value)}`)
+    .map(([key, value]) => `${key}=${written(value)}`)
     .join(", ")})`;
 export const TURN = ["<|turn|>", "<|stop|>"];
 export const THINK = ["<think>", "</think>"];

@@ -26,6 +26,14 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
     call: (calls) => calls.map((call) => `<tool_call>\n${hermes(call)}\n</tool_call>`).join("\n"),
     broken: '<tool_call>\n{"name": "search", "arguments": {"query": }}\n</tool_call>',
   },
+  "EXAONE 4": {
+    convention: "joined-json",
+    controls: [...TURN, "<tool_call>", "</tool_call>"],
+    template: turns(`{{- '<tool_call>{"name": "' ~ ${NAME} ~ '", "arguments": ' ~ (${GIVEN}) ~ '}</tool_call>' }}`),
+    think,
+    call: (calls) => calls.map((call) => `<tool_call>${hermes(call)}</tool_call>`).join("\n"),
+    broken: '<tool_call>{"name": "search", "arguments": {"query"}}</tool_call>',
+  },
   "GLM 4.5": {
     convention: "tagged-keys",
     controls: [
@@ -71,6 +79,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       fields(`<tool_call>' ~ ${NAME} ~ '`, ["<arg_key>", "</arg_key><arg_value>", "</arg_value>"], "</tool_call>"),
       "<|turn|>assistant\\n<think>",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}</think>`,
     call: (calls) =>
       calls
@@ -92,6 +101,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       ),
       "<|turn|>assistant\\n<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       calls
@@ -135,6 +145,7 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
       ),
       "<|turn|>assistant\\n<think>\\n",
     ),
+    alwaysThinks: true,
     think: (thought) => `${thought}\n</think>\n\n`,
     call: (calls) =>
       `<minimax:tool_call>\n${calls

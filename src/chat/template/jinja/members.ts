@@ -49,6 +49,12 @@ function listMethod(list: List, name: string): Callable | undefined {
         list.items.push(orElse(added, new Undefined()));
         return null;
       });
+    case "pop":
+      return new Callable(name, ({ positional: [place = -1] }) => {
+        const at = typeof place === "number" && place < 0 ? list.items.length + place : place;
+        if (typeof at !== "number" || !(at in list.items)) throw new Error("pop() expected a place in the list");
+        return orElse(list.items.splice(at, 1)[0], new Undefined());
+      });
     case "index":
       return new Callable(name, ({ positional: [wanted] }) => {
         const place = list.items.findIndex((each) => isEqual(each, orElse(wanted, new Undefined())));

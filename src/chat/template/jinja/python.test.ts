@@ -262,6 +262,7 @@ describe("more freely than Python", () => {
     ["{{ 'a' + 1 }}", "a1"],
     ["{{ x | tojson }}", "null"],
     ["{% set a = [] %}{% set _ = a.append(1) %}{{ a }}", "[1]"],
+    ["{% set a = [1, 2, 3, 4] %}{{ a.pop(0) }}{{ a.pop() }}{{ a.pop(-2) }}{{ a }}", "142[3]"],
   ])("%s", (template, text) => {
     expect(rendered(template, VARIABLES).value).toBe(text);
   });

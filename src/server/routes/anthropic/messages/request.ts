@@ -74,10 +74,11 @@ function messageSchema(limits: ServerLimits) {
   });
 }
 
+const oneCall = z.boolean().nullish().describe("Whether a reply has one call at most");
 const toolChoice = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("auto"), disable_parallel_tool_use: ignored }),
-  z.object({ type: z.literal("any"), disable_parallel_tool_use: ignored }),
-  z.object({ type: z.literal("tool"), name: toolName, disable_parallel_tool_use: ignored }),
+  z.object({ type: z.literal("auto"), disable_parallel_tool_use: oneCall }),
+  z.object({ type: z.literal("any"), disable_parallel_tool_use: oneCall }),
+  z.object({ type: z.literal("tool"), name: toolName, disable_parallel_tool_use: oneCall }),
   z.object({ type: z.literal("none") }),
 ]);
 
@@ -168,6 +169,7 @@ export function messagePrompt(body: CountTokensBody): ChatPrompt {
     messages: messagesOf(body),
     tools,
     toolChoice: toolChoiceOf(body.tool_choice, tools),
+    parallelToolCalls: !isLimited(body.tool_choice),
     // Anthropic's default: the model reasons only if the request enables it.
     reasoning: body.thinking !== undefined && body.thinking.type !== "disabled",
     templateOptions: typeof effort === "string" ? { reasoning_effort: effort } : {},
@@ -183,6 +185,10 @@ export function messageRequest(body: MessageBody, defaults: Partial<SamplerOptio
     stop: body.stop_sequences ?? [],
     maxTokens: body.max_tokens,
   };
+}
+
+function isLimited(choice: CountTokensBody["tool_choice"]): boolean {
+  return choice !== undefined && choice.type !== "none" && choice.disable_parallel_tool_use === true;
 }
 
 function toolChoiceOf(choice: CountTokensBody["tool_choice"], tools: readonly ChatTool[]): ToolChoice {

@@ -18,6 +18,7 @@ import {
   stopsOf,
   streamOptions,
   tokenLimit,
+  parallelCalls,
 } from "../../../schema/fields.js";
 import type { ServerLimits } from "../../../http/limits.js";
 import { listOf } from "../../../schema/list-schema.js";
@@ -108,6 +109,7 @@ function bodySchema(limits: ServerLimits) {
     top_logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).optional(),
     tools: listOf(z.union([tool, skippedTool("function")]), limits.tools).optional(),
     tool_choice: toolChoiceSchema(limits).optional(),
+    parallel_tool_calls: parallelCalls.optional(),
     reasoning_effort: reasoningEffort.optional(),
     enable_thinking: z.boolean().nullish().describe("Whether the model reasons before it replies"),
     chat_template_kwargs: anyObject.optional().describe("Variables for the model's chat template"),
@@ -151,6 +153,7 @@ export function chatCompletionRequest(body: ChatCompletionBody, defaults: Partia
   return {
     messages: body.messages.map(messageOf),
     ...toolsOf(body),
+    parallelToolCalls: body.parallel_tool_calls ?? true,
     reasoning: reasoningOf(body),
     templateOptions: { ...(effort === undefined ? {} : { reasoning_effort: effort }), ...body.chat_template_kwargs },
     responseFormat: formatOf(body),

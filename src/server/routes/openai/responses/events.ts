@@ -225,7 +225,7 @@ export class ResponseWriter {
       metadata: body.metadata ?? {},
       model: this.#options.model,
       output: [...this.#output],
-      parallel_tool_calls: true,
+      parallel_tool_calls: body.parallel_tool_calls ?? true,
       previous_response_id: body.previous_response_id ?? null,
       reasoning: { effort: body.reasoning?.effort ?? null, summary: null },
       store: body.store ?? true,

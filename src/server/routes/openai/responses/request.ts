@@ -15,6 +15,7 @@ import {
   samplingFields,
   samplingOf,
   tokenLimit,
+  parallelCalls,
 } from "../../../schema/fields.js";
 import type { ServerLimits } from "../../../http/limits.js";
 import { listOf } from "../../../schema/list-schema.js";
@@ -98,6 +99,7 @@ function bodySchema(limits: ServerLimits) {
     text: z.object({ format: textFormat.nullish(), verbosity: ignored }).optional(),
     tools: listOf(z.union([functionTool, skippedTool("function")]), limits.tools).optional(),
     tool_choice: toolChoice(limits).optional(),
+    parallel_tool_calls: parallelCalls.optional(),
     reasoning: z
       .object({ effort: reasoningEffort.nullish(), summary: ignored, generate_summary: ignored, context: ignored })
       .optional(),
@@ -149,6 +151,7 @@ export function responseRequest(
   return {
     messages: messagesOf(items, body.instructions),
     ...toolsOf(body),
+    parallelToolCalls: body.parallel_tool_calls ?? true,
     reasoning: effort === undefined ? undefined : effort !== "none",
     templateOptions: effort === undefined ? {} : { reasoning_effort: effort },
     responseFormat: formatOf(body),
