@@ -1,5 +1,6 @@
 // Operations of experts that a backend may run as one: gate, up and activation; and down, the sum of the slots and the
-// residual. Like all groups they carry their plain operations (fusion.ts).
+// residual. Like all groups they carry their plain operations (fusion.ts). Whole networks (expert-network.ts) consist of
+// these two.
 
 import type {
   AddOperation,
@@ -9,14 +10,8 @@ import type {
   SumSlotsOperation,
   ValueId,
 } from "./operation.js";
+import { residualOf, type ValueUses } from "./fusion-rules.js";
 import type { Program } from "./program.js";
-
-/** Which operations read a value. */
-interface ExpertValueUses {
-  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean;
-  /** The value that holds the memory of this one: itself, or the base of a view. */
-  rootOf(id: ValueId): ValueId;
-}
 
 /** activation(gate) × up of the experts that were chosen. */
 export interface GatedExpertsGroup {
@@ -42,9 +37,9 @@ export type ExpertGroup = GatedExpertsGroup | ExpertsSumGroup;
 export function matchExperts(
   operations: readonly Operation[],
   program: Program,
-  uses: ExpertValueUses,
+  uses: ValueUses,
 ): ExpertGroup | undefined {
-  return matchGated(operations, program, uses) ?? matchSum(operations, uses);
+  return matchGatedExperts(operations, program, uses) ?? matchExpertsSum(operations, uses);
 }
 
 /** The value that a group leaves to others. */
@@ -53,10 +48,11 @@ export function expertGroupOutput(group: ExpertGroup): ValueId {
   return group.residual?.add.out ?? group.sum.out;
 }
 
-function matchGated(
+/** Gate, up and activation, if operations begin with them. */
+export function matchGatedExperts(
   [first, second, activation]: readonly Operation[],
   program: Program,
-  uses: ExpertValueUses,
+  uses: ValueUses,
 ): GatedExpertsGroup | undefined {
   if (first?.kind !== "grouped-matmul" || second?.kind !== "grouped-matmul" || activation?.kind !== "glu")
     return undefined;
@@ -78,20 +74,15 @@ function stackOf({ weight, matrixRows }: GroupedMatmulOperation, { weights }: Pr
   return `${inputs} × ${counts.reduce((total, count) => total * count, 1) / matrixRows}`;
 }
 
-function matchSum([matmul, sum, add]: readonly Operation[], uses: ExpertValueUses): ExpertsSumGroup | undefined {
+/** A grouped matmul with the sum of its slots, if operations begin with them, and the residual if it follows. */
+export function matchExpertsSum(
+  [matmul, sum, add]: readonly Operation[],
+  uses: ValueUses,
+): ExpertsSumGroup | undefined {
   if (matmul?.kind !== "grouped-matmul" || sum?.kind !== "sum-slots" || sum.input !== matmul.out) return undefined;
   if (sum.slots !== matmul.slots || !uses.isOnlyReadBy(matmul.out, [sum])) return undefined;
-  const residual = residualOf(sum, add, uses);
-  if (residual === undefined) return { form: "experts-sum", matmul, sum, residual, parts: [matmul, sum] };
-  return { form: "experts-sum", matmul, sum, residual, parts: [matmul, sum, residual.add] };
-}
-
-function residualOf(
-  { out }: SumSlotsOperation,
-  add: Operation | undefined,
-  uses: ExpertValueUses,
-): ExpertsSumGroup["residual"] {
-  if (add?.kind !== "add" || add.left === add.right || (add.left !== out && add.right !== out)) return undefined;
-  const value = add.left === out ? add.right : add.left;
-  return uses.rootOf(value) !== out && uses.isOnlyReadBy(out, [add]) ? { value, add } : undefined;
+  const value = add?.kind === "add" ? residualOf(add, sum.out, uses) : undefined;
+  if (add?.kind !== "add" || value === undefined)
+    return { form: "experts-sum", matmul, sum, residual: undefined, parts: [matmul, sum] };
+  return { form: "experts-sum", matmul, sum, residual: { value, add }, parts: [matmul, sum, add] };
 }

@@ -13,7 +13,7 @@ interface Variant {
   readonly shared?: "plain" | "gated";
   /** An operation after the network that reads a value inside of it. */
   readonly reads?: "norm" | "gate" | "routing";
-  readonly router?: "same norm" | "own norm";
+  readonly router?: "same norm" | "own norm" | "plain norm of its logits";
 }
 
 function network({ residual = true, shared, reads, router = "same norm" }: Variant): FusedProgram {
@@ -24,7 +24,8 @@ function network({ residual = true, shared, reads, router = "same norm" }: Varia
     const early =
       router === "own norm" ? graph.matmul(logitsInput, "router", { inputs: WIDTH, outputs: 8 }) : undefined;
     const normed = graph.rmsNorm(input, "norm", 1e-5);
-    const logits = early ?? graph.matmul(normed, "router", { inputs: WIDTH, outputs: 8 });
+    const scored = early ?? graph.matmul(normed, "router", { inputs: WIDTH, outputs: 8 });
+    const logits = router === "plain norm of its logits" ? graph.unweightedRmsNorm(scored, 1e-5) : scored;
     const routing = graph.emit("routing", {
       kind: "route-experts",
       input: logits,
@@ -91,6 +92,7 @@ describe("a network of experts", () => {
     const other = network({ router: "own norm" });
     expect(covered(other)).toEqual([...CORE, "add"]);
     expect(other.experts[0].norm).toBeUndefined();
+    expect(covered(network({ router: "plain norm of its logits" }))).toEqual([...CORE, "add"]);
   });
 
   it("keeps a norm that other operations read, and is none if they read what it does not write", () => {

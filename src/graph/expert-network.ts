@@ -2,19 +2,19 @@
 // residual, that a backend may compute together for small batches. The groups of a run stay what they are: they are its
 // meaning, and what a backend computes otherwise. A run keeps what it reads in memory until its end, and its logits too.
 
-import {
-  type AddOperation,
-  type GluOperation,
-  type GroupedMatmulOperation,
-  type MatmulOperation,
-  type Operation,
-  outputOf,
-  type RouteExpertsOperation,
-  type SumSlotsOperation,
-  type ValueId,
+import { type ExpertsSumGroup, type GatedExpertsGroup, matchExpertsSum, matchGatedExperts } from "./expert-fusion.js";
+import type { Group } from "./fusion.js";
+import { fusableNorm, otherOperand, residualOf, type ValueUses, type WeightedRmsNorm } from "./fusion-rules.js";
+import type {
+  GluOperation,
+  GroupedMatmulOperation,
+  MatmulOperation,
+  Operation,
+  RouteExpertsOperation,
+  SumSlotsOperation,
+  ValueId,
 } from "./operation.js";
-import type { Group, WeightedRmsNorm } from "./fusion.js";
-import type { Value } from "./program.js";
+import type { Program } from "./program.js";
 
 /** A dense network beside the experts, of the same input. */
 export interface SharedExpert {
@@ -49,25 +49,36 @@ export interface ExpertNetwork {
   readonly out: ValueId;
 }
 
-/** What the matching asks of the whole program. */
-export interface ExpertUses {
-  rootOf(id: ValueId): ValueId;
-  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean;
-}
-
 /** The networks of experts among the groups of a program, in order. */
 export function findExpertNetworks(
   groups: readonly Group[],
-  values: readonly Value[],
-  uses: ExpertUses,
+  program: Program,
+  uses: ValueUses,
 ): readonly ExpertNetwork[] {
   const networks: ExpertNetwork[] = [];
   for (let index = 0; index < groups.length;) {
-    const network = matchNetwork(groups, index, values, uses);
+    const network = matchNetwork(groups, index, program, uses);
     if (network !== undefined) networks.push(network);
     index += network?.groupCount ?? 1;
   }
   return networks;
+}
+
+/** Gate, up and activation of experts among the groups of a program, by the first group of each. */
+export function findGatedExperts(
+  groups: readonly Group[],
+  program: Program,
+  uses: ValueUses,
+): ReadonlyMap<number, GatedExpertsGroup> {
+  const found = new Map<number, GatedExpertsGroup>();
+  const operations = groups.map((group) => (group.form === "single" ? group.operation : undefined));
+  for (const [index, operation] of operations.entries()) {
+    if (operation?.kind !== "grouped-matmul") continue;
+    const rest = operations.slice(index, index + 3).filter((each) => each !== undefined);
+    const gated = matchGatedExperts(rest, program, uses);
+    if (gated !== undefined) found.set(index, gated);
+  }
+  return found;
 }
 
 /** The values that a network reads until its end, whose memory its result must not take. */
@@ -96,6 +107,15 @@ class OperationCursor {
     return operation as Extract<Operation, { readonly kind: Kind }>;
   }
 
+  /** The group that the next operations are, if `match` finds one. */
+  takeGroup<Found extends { readonly parts: readonly Operation[] }>(
+    match: (operations: readonly Operation[]) => Found | undefined,
+  ): Found | undefined {
+    const found = match(this.#operations.slice(this.position));
+    this.position += found?.parts.length ?? 0;
+    return found;
+  }
+
   /** Groups up to this position; undefined in the middle of one. */
   get groupCount(): number | undefined {
     const index = this.#ends.indexOf(this.position);
@@ -114,76 +134,72 @@ const MAX_GROUPS = 14;
 function matchNetwork(
   groups: readonly Group[],
   first: number,
-  values: readonly Value[],
-  uses: ExpertUses,
+  program: Program,
+  uses: ValueUses,
 ): ExpertNetwork | undefined {
   const cursor = new OperationCursor(groups.slice(first, first + MAX_GROUPS));
-  const norm = weighted(cursor.take("rms-norm"), values);
+  const norm = fusableNorm(cursor.take("rms-norm"), program);
+  if (norm === undefined) cursor.position = 0;
   const router = norm === undefined ? undefined : cursor.take("matmul");
   const route = cursor.take("route-experts");
-  const gate = cursor.take("grouped-matmul");
-  const up = cursor.take("grouped-matmul");
-  const activation = cursor.take("glu");
-  const down = cursor.take("grouped-matmul");
-  const sum = cursor.take("sum-slots");
-  if (!route || !gate || !up || !activation || !down || !sum) return undefined;
-  if (norm !== undefined && router === undefined) return undefined;
-  const core = { route, gate, up, activation, down, sum };
-  if (!isRouted(core) || !isInner(core, uses)) return undefined;
-  if (router !== undefined && (router.input !== norm?.out || gate.input !== norm.out || route.input !== router.out))
-    return undefined;
-  if (router !== undefined && (router.softCap !== undefined || uses.rootOf(router.out) !== router.out))
-    return undefined;
-  const summed: NetworkTail = { position: cursor.position, out: sum.out };
-  const tail = matchTail(cursor, sum, norm, uses) ?? summed;
-  cursor.position = tail.position;
+  const gated = cursor.takeGroup((operations) => matchGatedExperts(operations, program, uses));
+  const summed = cursor.takeGroup((operations) => matchExpertsSum(operations, uses));
+  if (!route || !gated || !summed || !isRouted(route, gated, summed, uses)) return undefined;
+  if (norm !== undefined && !(router && isRouterOf(router, norm, route, gated, uses))) return undefined;
+  const { matmul: down, sum } = summed;
+  const { shared, residual, out } = matchTail(cursor, summed, norm, uses);
   const groupCount = cursor.groupCount;
   if (groupCount === undefined) return undefined;
-  const { shared, residual, out } = tail;
   const normIsRead = norm !== undefined && !uses.isOnlyReadBy(norm.out, cursor.passed);
+  const { gate, up, activation } = gated;
+  const core = { route, gate, up, activation, down, sum };
   return { firstGroup: first, groupCount, norm, normIsRead, router, ...core, shared, residual, out };
 }
 
-/** What follows the sum over slots: a shared expert, a residual, or both. */
-interface NetworkTail {
-  readonly position: number;
-  readonly shared?: SharedExpert;
-  readonly residual?: ValueId;
-  readonly out: ValueId;
+/** Whether the experts and their logits have the norm's result. */
+function isRouterOf(
+  router: MatmulOperation,
+  norm: WeightedRmsNorm,
+  route: RouteExpertsOperation,
+  { gate }: GatedExpertsGroup,
+  uses: ValueUses,
+): boolean {
+  const isOfNorm = router.input === norm.out && gate.input === norm.out && route.input === router.out;
+  return isOfNorm && router.softCap === undefined && uses.rootOf(router.out) === router.out;
 }
+
+/** What follows the sum over slots: a residual, or a shared expert and a residual, or nothing of the network. */
+type NetworkTail = Pick<ExpertNetwork, "shared" | "residual" | "out">;
 
 function matchTail(
   cursor: OperationCursor,
-  sum: SumSlotsOperation,
+  { sum, residual }: ExpertsSumGroup,
   norm: WeightedRmsNorm | undefined,
-  uses: ExpertUses,
-): NetworkTail | undefined {
+  uses: ValueUses,
+): NetworkTail {
+  if (residual !== undefined) return { shared: undefined, residual: residual.value, out: residual.add.out };
   const start = cursor.position;
-  const shared = norm === undefined ? undefined : matchShared(cursor, norm.out, uses);
-  const withShared = shared === undefined ? undefined : cursor.take("add");
-  let result = sum.out;
-  if (shared !== undefined) {
-    if (withShared === undefined || otherOperand(withShared, sum.out) !== shared.down.out) return undefined;
-    if (![sum.out, shared.down.out].every((id) => uses.isOnlyReadBy(id, [withShared]))) return undefined;
-    result = withShared.out;
-  } else {
-    cursor.position = start;
-  }
+  const tail = norm === undefined ? undefined : matchSharedTail(cursor, sum, norm, uses);
+  if (tail === undefined) cursor.position = start;
+  return tail ?? { shared: undefined, residual: undefined, out: sum.out };
+}
+
+function matchSharedTail(
+  cursor: OperationCursor,
+  sum: SumSlotsOperation,
+  norm: WeightedRmsNorm,
+  uses: ValueUses,
+): NetworkTail | undefined {
+  const shared = matchShared(cursor, norm.out, uses);
+  const joined = cursor.take("add");
   const added = cursor.take("add");
-  const residual = added === undefined ? undefined : otherOperand(added, result);
-  const joins = added !== undefined && residual !== undefined && uses.isOnlyReadBy(result, [added]);
-  if (joins && uses.rootOf(residual) !== result)
-    return { position: cursor.position, ...(shared === undefined ? {} : { shared }), residual, out: added.out };
-  return undefined;
+  if (!shared || !joined || !added || otherOperand(joined, sum.out) !== shared.down.out) return undefined;
+  if (![sum.out, shared.down.out].every((id) => uses.isOnlyReadBy(id, [joined]))) return undefined;
+  const residual = residualOf(added, joined.out, uses);
+  return residual === undefined ? undefined : { shared, residual, out: added.out };
 }
 
-/** The other operand of a sum of which one is known. */
-function otherOperand({ left, right }: AddOperation, known: ValueId): ValueId | undefined {
-  if (left === right) return undefined;
-  return left === known ? right : right === known ? left : undefined;
-}
-
-function matchShared(cursor: OperationCursor, input: ValueId, uses: ExpertUses): SharedExpert | undefined {
+function matchShared(cursor: OperationCursor, input: ValueId, uses: ValueUses): SharedExpert | undefined {
   const gate = cursor.take("matmul");
   const up = cursor.take("matmul");
   const activation = cursor.take("glu");
@@ -201,45 +217,21 @@ function matchShared(cursor: OperationCursor, input: ValueId, uses: ExpertUses):
   return isGated && isInside && isPlain ? { gate, up, activation, down } : undefined;
 }
 
-type Core = Pick<ExpertNetwork, "route" | "gate" | "up" | "activation" | "down" | "sum">;
-
-/** Whether the operations read each other's results as a network of experts does. */
-function isRouted({ route, gate, up, activation, down, sum }: Core): boolean {
+/** Whether the operations read each other's results as a network of experts does, and no other operation reads them. */
+function isRouted(
+  route: RouteExpertsOperation,
+  { gate, up, activation }: GatedExpertsGroup,
+  { matmul: down }: ExpertsSumGroup,
+  uses: ValueUses,
+): boolean {
   return (
     [gate, up, down].every(({ routing, slots }) => routing === route.out && slots === route.used) &&
-    gate.input === up.input &&
     gate.inputStride === 0 &&
-    up.inputStride === 0 &&
-    gate.outputs === up.outputs &&
-    gate.weighted === up.weighted &&
-    activation.gate === gate.out &&
-    activation.up === up.out &&
     down.input === activation.out &&
     down.inputStride === gate.outputs &&
     down.firstOutput === 0 &&
     down.outputs === down.matrixRows &&
-    sum.input === down.out &&
-    sum.slots === route.used
+    uses.isOnlyReadBy(route.out, [gate, up, down]) &&
+    uses.isOnlyReadBy(activation.out, [down])
   );
-}
-
-/** Whether no other operation reads what lies between the logits and the sum. */
-function isInner({ route, gate, up, activation, down, sum }: Core, uses: ExpertUses): boolean {
-  const readers: readonly (readonly [Operation, readonly Operation[]])[] = [
-    [route, [gate, up, down]],
-    [gate, [activation]],
-    [up, [activation]],
-    [activation, [down]],
-    [down, [sum]],
-  ];
-  return readers.every(([operation, allowed]) => uses.isOnlyReadBy(outputOf(operation) ?? -1, allowed));
-}
-
-/** A norm of whole rows with a weight. */
-function weighted(
-  operation: Extract<Operation, { readonly kind: "rms-norm" }> | undefined,
-  values: readonly Value[],
-): WeightedRmsNorm | undefined {
-  if (operation?.weight === undefined || operation.groupWidth !== values[operation.input].width) return undefined;
-  return { ...operation, weight: operation.weight };
 }

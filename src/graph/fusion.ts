@@ -3,8 +3,9 @@
 // Groups never cross a segment, so loading layer by layer stays possible. Values inside a group have no memory.
 // A soft-capped matmul is fused with its norm at most, so that no epilogue needs both a soft-cap and a sum or a gate.
 
-import { type ExpertGroup, expertGroupOutput, matchExperts } from "./expert-fusion.js";
-import { type ExpertNetwork, findExpertNetworks, networkInputs } from "./expert-network.js";
+import { type ExpertGroup, expertGroupOutput, type GatedExpertsGroup, matchExperts } from "./expert-fusion.js";
+import { type ExpertNetwork, findExpertNetworks, findGatedExperts, networkInputs } from "./expert-network.js";
+import { fusableNorm, residualOf, ValueUses, type WeightedRmsNorm } from "./fusion-rules.js";
 import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
 import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
@@ -15,16 +16,13 @@ import {
   type MatmulOperation,
   type Operation,
   outputOf,
-  type RmsNormOperation,
   type RopeOperation,
   type GluOperation,
   type ValueId,
-  type WeightId,
 } from "./operation.js";
 import { kvLayers, type Program } from "./program.js";
 
-/** A norm that groups may take along: it has a weight. */
-export type WeightedRmsNorm = RmsNormOperation & { readonly weight: WeightId };
+export type { WeightedRmsNorm } from "./fusion-rules.js";
 
 /** Matmuls of one input, with the norm before them if no other operation reads its result. */
 export interface MatmulsGroup {
@@ -94,6 +92,8 @@ export interface FusedProgram {
   readonly groups: readonly Group[];
   /** Runs of groups that a backend may compute together. */
   readonly experts: readonly ExpertNetwork[];
+  /** Groups of gate, up and activation that a backend may compute together, by the first of them. */
+  readonly gatedExperts: ReadonlyMap<number, GatedExpertsGroup>;
   /** Scratch memory of the values that pass from one group to another. */
   readonly memory: MemoryPlan;
 }
@@ -109,9 +109,10 @@ export interface FusionOptions {
 export function fuse(program: Program, { headNorms = false }: FusionOptions = {}): FusedProgram {
   const uses = new ValueUses(program);
   const groups = groupSegments(program, (operations) => groupRun(operations, program, uses, headNorms));
-  const experts = findExpertNetworks(groups, program.values, uses);
+  const experts = findExpertNetworks(groups, program, uses);
+  const gatedExperts = findGatedExperts(groups, program, uses);
   const memory = planMemory(program.values, groupAccesses(groups, experts), keptValues(program));
-  return { program, groups, experts, memory };
+  return { program, groups, experts, gatedExperts, memory };
 }
 
 /** Groups of all forms: a backend that does not run those of experts as one has `fuse`, where they are plain operations. */
@@ -258,13 +259,6 @@ function matchNormAdd([first, sum]: readonly Operation[], program: Program, uses
   return residual === undefined ? undefined : { form: "norm-add", norm, residual, sum, parts: [first, sum] };
 }
 
-/** What `sum` adds to `value`, if that is all that becomes of it. */
-function residualOf(sum: AddOperation, value: ValueId, uses: ValueUses): ValueId | undefined {
-  if (sum.left === sum.right || (sum.left !== value && sum.right !== value)) return undefined;
-  const residual = sum.left === value ? sum.right : sum.left;
-  return uses.rootOf(residual) === value || !uses.isOnlyReadBy(value, [sum]) ? undefined : residual;
-}
-
 function matchMatmuls(
   operations: readonly Operation[],
   program: Program,
@@ -285,13 +279,6 @@ function matchMatmuls(
   return matchGated(norm, matmuls, activation, parts, program, uses) ?? { form: "matmuls", norm, matmuls, parts };
 }
 
-/** The norm of whole rows, if the operation is one. */
-function fusableNorm(operation: Operation, { values }: Program): WeightedRmsNorm | undefined {
-  if (operation.kind !== "rms-norm" || operation.groupWidth !== values[operation.input].width) return undefined;
-  const { weight } = operation;
-  return weight === undefined ? undefined : { ...operation, weight };
-}
-
 function matchGated(
   norm: WeightedRmsNorm | undefined,
   matmuls: readonly MatmulOperation[],
@@ -309,29 +296,4 @@ function matchGated(
   if (values[gate.out].width !== values[up.out].width) return undefined;
   if (!matmuls.every(({ out }) => uses.isOnlyReadBy(out, [activation]))) return undefined;
   return { form: "gated-matmul", norm, gate, up, activation, parts: [...parts, activation] };
-}
-
-/** The operations that read a value, itself or through a view of its columns. */
-class ValueUses {
-  readonly #readers = new Map<ValueId, Set<Operation>>();
-  readonly #kept: ReadonlySet<ValueId>;
-  /** The value that holds the memory of this one: itself, or the base of a view. */
-  readonly rootOf: (id: ValueId) => ValueId;
-
-  constructor({ values, operations, hidden, logits }: Program) {
-    this.rootOf = (id) => values[id].base ?? id;
-    this.#kept = new Set([hidden, ...(logits === undefined ? [] : [logits])].map(this.rootOf));
-    for (const operation of operations) {
-      for (const root of inputsOf(operation).map(this.rootOf)) {
-        const readers = this.#readers.get(root) ?? new Set();
-        this.#readers.set(root, readers.add(operation));
-      }
-    }
-  }
-
-  isOnlyReadBy(id: ValueId, readers: readonly Operation[]): boolean {
-    const root = this.rootOf(id);
-    const found = this.#readers.get(root) ?? new Set();
-    return root === id && !this.#kept.has(root) && [...found].every((reader) => readers.includes(reader));
-  }
 }

@@ -13,6 +13,21 @@ afterAll(() => compiler[Symbol.asyncDispose]());
 
 const TEXTS = 12;
 
+const FORMATS = [
+  "date",
+  "time",
+  "date-time",
+  "duration",
+  "email",
+  "hostname",
+  "ipv4",
+  "ipv6",
+  "uuid",
+  "uri",
+  "json-pointer",
+  "unknown-format",
+];
+
 const SCHEMAS: Readonly<Record<string, unknown>> = {
   anything: {},
   true: true,
@@ -104,36 +119,8 @@ const SCHEMAS: Readonly<Record<string, unknown>> = {
   "a pattern that is only found": { type: "string", pattern: "[a-m][0-9]" },
   formats: {
     type: "object",
-    properties: Object.fromEntries(
-      [
-        "date",
-        "time",
-        "date-time",
-        "duration",
-        "email",
-        "hostname",
-        "ipv4",
-        "ipv6",
-        "uuid",
-        "uri",
-        "json-pointer",
-        "unknown-format",
-      ].map((format) => [format, { type: "string", format }]),
-    ),
-    required: [
-      "date",
-      "time",
-      "date-time",
-      "duration",
-      "email",
-      "hostname",
-      "ipv4",
-      "ipv6",
-      "uuid",
-      "uri",
-      "json-pointer",
-      "unknown-format",
-    ],
+    properties: Object.fromEntries(FORMATS.map((format) => [format, { type: "string", format }])),
+    required: FORMATS,
   },
   tuple: {
     type: "array",

@@ -19,8 +19,15 @@ namespace {
 constexpr size_t kTileSums = kRegisters / 2;
 constexpr size_t kTokenVectors = 2;
 constexpr size_t kTileRows = kTileSums / kTokenVectors;
-/// 8-bit keys need a second set of sums, of levels that have not met their scale yet.
-constexpr size_t score_tile_rows(KvType type) { return type == KvType::q8_0 ? kTileRows / 2 : kTileRows; }
+
+/// How a cell stores its keys: column by column, so that lanes are tokens; or token by token, so that lanes are columns,
+/// because its values are columns of the keys.
+enum class KeyOrder { columns, tokens };
+
+/// Column by column, 8-bit keys need a second set of sums, of levels that have not met their scale yet.
+constexpr size_t score_tile_rows(KvType type, KeyOrder order) {
+  return type == KvType::q8_0 && order == KeyOrder::columns ? kTileRows / 2 : kTileRows;
+}
 /// Whole vectors are written, which may begin before the span and end after it.
 constexpr size_t kScoreMargin = kTokenVectors * kLanes;
 constexpr size_t kScoreStride = kScoreMargin + kAttentionSpan + kScoreMargin;
@@ -51,9 +58,47 @@ inline void prefetch_lines(const uint8_t* from) {
   for (size_t offset = 0; offset < bytes; offset += kCacheLineBytes) prefetch_line(from + offset);
 }
 
+/// The lanes of a row that is stored token by token. Its scales are those of the row (q8_0 only).
+template <KvType type>
+inline F load_row_lanes(const uint8_t* from, const uint8_t* scales, size_t block) {
+  const F lanes = Elements<type>::load_lanes(from);
+  if constexpr (type == KvType::q8_0) return mul(lanes, set(reinterpret_cast<const float*>(scales)[block]));
+  return lanes;
+}
+
+template <size_t rows, size_t columns>
+inline void clear_sums(F (&sums)[rows][columns]) {
+#pragma GCC unroll 8
+  for (size_t row = 0; row < rows; row++) {
+#pragma GCC unroll 8
+    for (size_t column = 0; column < columns; column++) sums[row][column] = zero();
+  }
+}
+
+template <size_t count>
+struct RowCount {
+  static constexpr size_t value = count;
+};
+
+/// Calls `run` with a number of rows, from 1 to 8, as a constant.
+template <typename Run>
+inline void with_row_count(size_t rows, const Run& run) {
+  switch (rows) {
+    case 1: return run(RowCount<1>());
+    case 2: return run(RowCount<2>());
+    case 3: return run(RowCount<3>());
+    case 4: return run(RowCount<4>());
+    case 5: return run(RowCount<5>());
+    case 6: return run(RowCount<6>());
+    case 7: return run(RowCount<7>());
+    default: return run(RowCount<8>());
+  }
+}
+
 /// Keys of some neighbouring tokens, and the rows that look at them.
 struct ScoreTile {
   const KvCell* cell;
+  /// Of the first token.
   const uint8_t* keys;
   /// q8_0 only.
   const uint8_t* key_scales;
@@ -64,6 +109,7 @@ struct ScoreTile {
   float* scores;
 };
 
+/// Lanes are tokens: a score is one chain over the columns.
 template <KvType type, size_t rows, size_t vectors>
 inline void add_columns(const ScoreTile& tile, size_t first, size_t end, F (&sums)[rows][vectors]) {
   using Element = Elements<type>;
@@ -84,88 +130,27 @@ inline void add_columns(const ScoreTile& tile, size_t first, size_t end, F (&sum
   }
 }
 
-template <KvType type, size_t rows, size_t vectors>
-__attribute__((noinline)) void score_tile(const ScoreTile& tile) {
-  F sums[rows][vectors];
+/// The same, by blocks of columns with a scale for each token.
+template <size_t rows, size_t vectors>
+inline void add_scaled_columns(const ScoreTile& tile, F (&sums)[rows][vectors]) {
+  for (size_t block = 0; block < tile.cell->key_width / kKvScaleBlock; block++) {
+    F levels[rows][vectors];
+    clear_sums(levels);
+    add_columns<KvType::q8_0>(tile, block * kKvScaleBlock, (block + 1) * kKvScaleBlock, levels);
+    const uint8_t* scales = tile.key_scales + block * tile.cell->token_stride * sizeof(float);
 #pragma GCC unroll 8
-  for (size_t row = 0; row < rows; row++) {
+    for (size_t v = 0; v < vectors; v++) {
+      const F scale = load(reinterpret_cast<const float*>(scales) + v * kLanes);
 #pragma GCC unroll 8
-    for (size_t v = 0; v < vectors; v++) sums[row][v] = zero();
-  }
-  const size_t width = tile.cell->key_width;
-  if constexpr (type == KvType::q8_0) {
-    for (size_t block = 0; block < width / kKvScaleBlock; block++) {
-      F levels[rows][vectors];
-#pragma GCC unroll 8
-      for (size_t row = 0; row < rows; row++) {
-#pragma GCC unroll 8
-        for (size_t v = 0; v < vectors; v++) levels[row][v] = zero();
-      }
-      add_columns<type, rows, vectors>(tile, block * kKvScaleBlock, (block + 1) * kKvScaleBlock, levels);
-      const uint8_t* scales = tile.key_scales + block * tile.cell->token_stride * sizeof(float);
-#pragma GCC unroll 8
-      for (size_t v = 0; v < vectors; v++) {
-        const F scale = load(reinterpret_cast<const float*>(scales) + v * kLanes);
-#pragma GCC unroll 8
-        for (size_t row = 0; row < rows; row++) sums[row][v] = fma(levels[row][v], scale, sums[row][v]);
-      }
+      for (size_t row = 0; row < rows; row++) sums[row][v] = fma(levels[row][v], scale, sums[row][v]);
     }
-  } else {
-    add_columns<type, rows, vectors>(tile, 0, width, sums);
-  }
-#pragma GCC unroll 8
-  for (size_t row = 0; row < rows; row++) {
-#pragma GCC unroll 8
-    for (size_t v = 0; v < vectors; v++) store(tile.scores + row * kScoreStride + v * kLanes, sums[row][v]);
   }
 }
-
-template <KvType type, size_t rows>
-inline void score_vectors(const ScoreTile& tile, size_t vectors) {
-  if constexpr (rows <= score_tile_rows(type)) {
-    if (vectors == kTokenVectors) return score_tile<type, rows, kTokenVectors>(tile);
-    return score_tile<type, rows, 1>(tile);
-  }
-}
-
-/// At most score_tile_rows(type).
-template <KvType type>
-inline void score_rows(const ScoreTile& tile, size_t rows, size_t vectors) {
-  switch (rows) {
-    case 1: return score_vectors<type, 1>(tile, vectors);
-    case 2: return score_vectors<type, 2>(tile, vectors);
-    case 3: return score_vectors<type, 3>(tile, vectors);
-    case 4: return score_vectors<type, 4>(tile, vectors);
-    case 5: return score_vectors<type, 5>(tile, vectors);
-    case 6: return score_vectors<type, 6>(tile, vectors);
-    case 7: return score_vectors<type, 7>(tile, vectors);
-    default: return score_vectors<type, 8>(tile, vectors);
-  }
-}
-
-/// Keys that are stored token by token, as the rows of values are.
-struct RowScoreTile {
-  const KvCell* cell;
-  /// Of the first token.
-  const uint8_t* keys;
-  /// q8_0 only.
-  const uint8_t* key_scales;
-  const uint8_t* prefetch_from;
-  const float* const* queries;
-  /// kScoreStride floats from row to row.
-  float* scores;
-};
 
 /// Lanes are columns: a score is the sum of the lanes, each a chain over its columns.
 template <KvType type, size_t rows, size_t tokens>
-__attribute__((noinline)) void row_score_tile(const RowScoreTile& tile) {
+inline void add_key_rows(const ScoreTile& tile, F (&sums)[rows][tokens]) {
   using Element = Elements<type>;
-  F sums[rows][tokens];
-#pragma GCC unroll 8
-  for (size_t row = 0; row < rows; row++) {
-#pragma GCC unroll 8
-    for (size_t token = 0; token < tokens; token++) sums[row][token] = zero();
-  }
   const size_t row_bytes = tile.cell->value_stride * Element::bytes;
   const size_t scale_blocks = tile.cell->value_width / kKvScaleBlock;
   for (size_t column = 0; column < tile.cell->value_stride; column += kLanes) {
@@ -174,11 +159,8 @@ __attribute__((noinline)) void row_score_tile(const RowScoreTile& tile) {
     for (size_t token = 0; token < tokens; token++) {
       const size_t offset = token * row_bytes + column * Element::bytes;
       prefetch_lines<kLanes * Element::bytes>(tile.prefetch_from + offset);
-      key[token] = Element::load_lanes(tile.keys + offset);
-      if constexpr (type == KvType::q8_0) {
-        const size_t block = token * scale_blocks + column / kKvScaleBlock;
-        key[token] = mul(key[token], set(reinterpret_cast<const float*>(tile.key_scales)[block]));
-      }
+      key[token] =
+          load_row_lanes<type>(tile.keys + offset, tile.key_scales, token * scale_blocks + column / kKvScaleBlock);
     }
 #pragma GCC unroll 8
     for (size_t row = 0; row < rows; row++) {
@@ -187,34 +169,43 @@ __attribute__((noinline)) void row_score_tile(const RowScoreTile& tile) {
       for (size_t token = 0; token < tokens; token++) sums[row][token] = fma(query, key[token], sums[row][token]);
     }
   }
+}
+
+/// `units` are vectors of tokens if lanes are tokens, and tokens otherwise.
+template <KvType type, KeyOrder order, size_t rows, size_t units>
+__attribute__((noinline)) void score_tile(const ScoreTile& tile) {
+  F sums[rows][units];
+  clear_sums(sums);
+  if constexpr (order == KeyOrder::tokens) {
+    add_key_rows<type>(tile, sums);
+  } else if constexpr (type == KvType::q8_0) {
+    add_scaled_columns(tile, sums);
+  } else {
+    add_columns<type>(tile, 0, tile.cell->key_width, sums);
+  }
 #pragma GCC unroll 8
   for (size_t row = 0; row < rows; row++) {
+    float* const scores = tile.scores + row * kScoreStride;
 #pragma GCC unroll 8
-    for (size_t token = 0; token < tokens; token++) tile.scores[row * kScoreStride + token] = sum(sums[row][token]);
+    for (size_t unit = 0; unit < units; unit++) {
+      if constexpr (order == KeyOrder::tokens) {
+        scores[unit] = sum(sums[row][unit]);
+      } else {
+        store(scores + unit * kLanes, sums[row][unit]);
+      }
+    }
   }
 }
 
-template <KvType type, size_t rows>
-inline void row_score_tokens(const RowScoreTile& tile, size_t tokens) {
-  if constexpr (rows <= kTileRows) {
-    if (tokens == kTokenVectors) return row_score_tile<type, rows, kTokenVectors>(tile);
-    return row_score_tile<type, rows, 1>(tile);
-  }
-}
-
-/// At most kTileRows rows, and 1 or kTokenVectors tokens.
-template <KvType type>
-inline void row_scores(const RowScoreTile& tile, size_t rows, size_t tokens) {
-  switch (rows) {
-    case 1: return row_score_tokens<type, 1>(tile, tokens);
-    case 2: return row_score_tokens<type, 2>(tile, tokens);
-    case 3: return row_score_tokens<type, 3>(tile, tokens);
-    case 4: return row_score_tokens<type, 4>(tile, tokens);
-    case 5: return row_score_tokens<type, 5>(tile, tokens);
-    case 6: return row_score_tokens<type, 6>(tile, tokens);
-    case 7: return row_score_tokens<type, 7>(tile, tokens);
-    default: return row_score_tokens<type, 8>(tile, tokens);
-  }
+/// At most score_tile_rows(type, order) rows, and 1 or kTokenVectors units.
+template <KvType type, KeyOrder order>
+inline void score_rows(const ScoreTile& tile, size_t rows, size_t units) {
+  with_row_count(rows, [&](auto count) {
+    if constexpr (count.value <= score_tile_rows(type, order)) {
+      if (units == kTokenVectors) return score_tile<type, order, count.value, kTokenVectors>(tile);
+      return score_tile<type, order, count.value, 1>(tile);
+    }
+  });
 }
 
 /// Values of some neighbouring columns, and the rows that take them.
@@ -253,11 +244,8 @@ __attribute__((noinline)) void value_tile(const ValueTile& tile) {
     F value[vectors];
 #pragma GCC unroll 8
     for (size_t v = 0; v < vectors; v++) {
-      value[v] = Element::load_lanes(values + v * kLanes * Element::bytes);
-      if constexpr (type == KvType::q8_0) {
-        const size_t block = token * scale_blocks + (tile.first_column + v * kLanes) / kKvScaleBlock;
-        value[v] = mul(value[v], set(reinterpret_cast<const float*>(tile.value_scales)[block]));
-      }
+      const size_t block = token * scale_blocks + (tile.first_column + v * kLanes) / kKvScaleBlock;
+      value[v] = load_row_lanes<type>(values + v * kLanes * Element::bytes, tile.value_scales, block);
     }
 #pragma GCC unroll 8
     for (size_t row = 0; row < rows; row++) {
@@ -283,24 +271,13 @@ inline void value_columns(ValueTile& tile) {
   if constexpr (vectors > 1) value_columns<type, rows, vectors / 2>(tile);
 }
 
-template <KvType type, size_t rows>
-inline void value_all_columns(ValueTile tile) {
-  if constexpr (rows <= kTileRows) value_columns<type, rows, kTileSums / rows >= 4 ? 4 : 2>(tile);
-}
-
 /// At most kTileRows.
 template <KvType type>
-inline void value_rows(const ValueTile& tile, size_t rows) {
-  switch (rows) {
-    case 1: return value_all_columns<type, 1>(tile);
-    case 2: return value_all_columns<type, 2>(tile);
-    case 3: return value_all_columns<type, 3>(tile);
-    case 4: return value_all_columns<type, 4>(tile);
-    case 5: return value_all_columns<type, 5>(tile);
-    case 6: return value_all_columns<type, 6>(tile);
-    case 7: return value_all_columns<type, 7>(tile);
-    default: return value_all_columns<type, 8>(tile);
-  }
+inline void value_rows(ValueTile tile, size_t rows) {
+  with_row_count(rows, [&](auto count) {
+    if constexpr (count.value <= kTileRows)
+      value_columns<type, count.value, kTileSums / count.value >= 4 ? 4 : 2>(tile);
+  });
 }
 
 }  // namespace

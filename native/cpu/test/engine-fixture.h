@@ -19,19 +19,10 @@
 #include "../engine/program.h"
 #include "../engine/region.h"
 #include "../engine/step.h"
+#include "check.h"
 #include "field-map.h"
 
 namespace rocmforge {
-
-#define CHECK(condition, ...)                                         \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      fprintf(stderr, __VA_ARGS__);                                   \
-      fprintf(stderr, "\n");                                          \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
 
 /// Numbers that are the same in every run.
 class Numbers {

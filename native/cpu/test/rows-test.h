@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../kernels/kernel-table.h"
+#include "check.h"
 
 namespace rocmforge {
 
@@ -43,16 +44,6 @@ inline std::vector<RowIsa> row_isas() {
   isas.push_back({"portable", &row_kernels_portable()});
   return isas;
 }
-
-#define CHECK(condition, ...)                                         \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      fprintf(stderr, __VA_ARGS__);                                   \
-      fprintf(stderr, "\n");                                          \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
 
 /// A half by its bits.
 inline float half_value(uint32_t bits) {

@@ -14,7 +14,8 @@ interface DeltaSinkOptions {
   readonly makeId: () => string;
 }
 
-type TextKind = "text" | "reasoning";
+/** The kinds of text that a reply has. */
+export type TextKind = "text" | "reasoning";
 
 /** Between two parts of a reply that a reader sees as one text. */
 const PARAGRAPH = "\n\n";
@@ -55,11 +56,26 @@ export class DeltaSink {
   }
 
   text(text: string): void {
-    this.#write("text", text, this.#holdsSpace);
+    this.write("text", text);
   }
 
   reasoning(text: string): void {
-    this.#write("reasoning", text, true);
+    this.write("reasoning", text);
+  }
+
+  write(kind: TextKind, text: string): void {
+    const body = this.#dropsSpace ? text.trimStart() : text;
+    if (body === "") return;
+    this.#dropsSpace = false;
+    this.#kind = kind;
+    const written = kind === "reasoning" || this.#holdsSpace ? body.trimEnd() : body;
+    if (written !== "") {
+      this.#push(kind, this.#separator + this.#space + written);
+      this.#space = "";
+      this.#separator = "";
+    }
+    this.#space += body.slice(written.length);
+    if (kind === "text" && this.#stops.length > 0 && this.#completesStop(body)) this.end();
   }
 
   /** Ends the current part; white space before the next part is dropped. */
@@ -98,21 +114,6 @@ export class DeltaSink {
   end(): void {
     if (this.#space !== "") this.#push(this.#kind, this.#space);
     this.#space = "";
-  }
-
-  #write(kind: TextKind, text: string, holds: boolean): void {
-    const body = this.#dropsSpace ? text.trimStart() : text;
-    if (body === "") return;
-    this.#dropsSpace = false;
-    this.#kind = kind;
-    const written = holds ? body.trimEnd() : body;
-    if (written !== "") {
-      this.#push(kind, this.#separator + this.#space + written);
-      this.#space = "";
-      this.#separator = "";
-    }
-    this.#space += body.slice(written.length);
-    if (kind === "text" && this.#stops.length > 0 && this.#completesStop(body)) this.end();
   }
 
   #completesStop(text: string): boolean {

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { type CallConvention, CONVENTIONS, conventionOf } from "./conventions.js";
 import { answerMarks, callConvention, reasoningMarks } from "./convention.js";
 import type { ChatOutputParserOptions } from "./output-parser.js";
-import { calling, parsed, type ParsedAnswer } from "../testing/parsed-reply.js";
+import { calling, chunksOf, parsed, type ParsedAnswer } from "../testing/parsed-reply.js";
 
 const NAMES = Object.keys(CONVENTIONS) as CallConvention[];
 
@@ -357,12 +357,7 @@ describe("any reply of any convention", () => {
         fc.infiniteStream(fc.integer({ min: 1, max: 12 })),
         (parts, convention, hasTools, sizes) => {
           const answer = parts.join("");
-          const chunks: string[] = [];
-          for (let at = 0; at < answer.length;) {
-            const size = sizes.next().value as number;
-            chunks.push(answer.slice(at, at + size));
-            at += size;
-          }
+          const chunks = chunksOf(answer, sizes);
           const options = {
             convention,
             answerMarks: conventionOf(convention).answerMarks ?? [],

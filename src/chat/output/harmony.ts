@@ -2,9 +2,8 @@
 // for a call, its recipient. `analysis` is reasoning, `commentary` and `final` are text. The prompt ends inside the
 // first header. The format is published at github.com/openai/harmony.
 
-import { type CallContext, giveCall, isFunctionName } from "./call-context.js";
-import { parsedJson } from "../../plain-object.js";
-import { readObject } from "./json-calls.js";
+import { type CallContext, isFunctionName } from "./call-context.js";
+import { readCallArguments } from "./json-calls.js";
 import { Markers, type Reading, readWord, type TextCursor } from "./text-cursor.js";
 
 const START = "<|start|>";
@@ -49,14 +48,15 @@ export function* readHarmony(context: CallContext): Reading<void> {
     const header = yield* readHeader(cursor);
     const isCall = header !== undefined && (yield* readCall(context, header));
     const isReasoning = header?.channel === "analysis" && !isCall && header.recipient === undefined;
+    const kind = isReasoning ? "reasoning" : "text";
     if (!isCall) {
       const read = cursor.takeRecord();
       // A header without a call is no text; what is no header, or a call that is not valid, is.
       const isMessage = header !== undefined && toolOf(context, header) === undefined;
-      if (isMessage) sink.startPart(isReasoning ? "reasoning" : "text");
+      if (isMessage) sink.startPart(kind);
       else sink.text(read);
     }
-    const marker = yield* cursor.until(BODY_ENDS, (text) => (isReasoning ? sink.reasoning(text) : sink.text(text)));
+    const marker = yield* cursor.until(BODY_ENDS, (text) => sink.write(kind, text));
     if (marker === undefined) return;
     if (marker === START || marker === CHANNEL) cursor.unread(marker);
   }
@@ -88,11 +88,5 @@ function toolOf({ tools }: CallContext, { recipient }: Header): string | undefin
 
 function* readCall(context: CallContext, header: Header): Reading<boolean> {
   const name = toolOf(context, header);
-  if (name === undefined || !isFunctionName(name)) return false;
-  const { cursor } = context;
-  yield* cursor.space();
-  const json = yield* readObject(cursor);
-  if (json === undefined || parsedJson(json.text) === undefined) return false;
-  giveCall(context, name, json.text);
-  return true;
+  return name !== undefined && isFunctionName(name) && (yield* readCallArguments(context, name));
 }

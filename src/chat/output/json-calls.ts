@@ -4,6 +4,7 @@
 import { type CallContext, type CallReader, type CallSyntax, giveCall, isFunctionName } from "./call-context.js";
 import { type JsonCall, parseJsonCall } from "./json-call.js";
 import { JsonScanner } from "./json-scanner.js";
+import { parsedJson } from "../../plain-object.js";
 import { skipMark } from "./marked-calls.js";
 import type { Reading, TextCursor } from "./text-cursor.js";
 
@@ -38,7 +39,7 @@ export function* readJsonCall(
 }
 
 /** Reads a JSON object; undefined if none comes next. */
-export function* readObject(
+function* readObject(
   cursor: TextCursor,
 ): Reading<{ readonly text: string; readonly scanner: JsonScanner } | undefined> {
   if ((yield* cursor.peek()) !== "{") return undefined;
@@ -46,6 +47,20 @@ export function* readObject(
   let text = "";
   yield* cursor.scan(scanner.scan, (part) => (text += part));
   return scanner.state === "whole" ? { text, scanner } : undefined;
+}
+
+/** Reads a JSON object behind white space, as text; undefined if none comes next. */
+export function* readObjectText(cursor: TextCursor): Reading<string | undefined> {
+  yield* cursor.space();
+  return (yield* readObject(cursor))?.text;
+}
+
+/** Reads the arguments of a call whose name has been read, and reports the call; false if they are not valid. */
+export function* readCallArguments(context: CallContext, name: string, id?: string): Reading<boolean> {
+  const text = yield* readObjectText(context.cursor);
+  if (text === undefined || parsedJson(text) === undefined) return false;
+  giveCall(context, name, text, id);
+  return true;
 }
 
 /** How a list of calls is written. */

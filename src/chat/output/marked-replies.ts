@@ -1,9 +1,9 @@
 // Reads replies in which every part is marked, calls or not: Solar Open's thoughts, contents and calls, and the
 // recipients of functionary 3.2.
 
-import { type CallContext, giveCall } from "./call-context.js";
-import { parsedJson } from "../../plain-object.js";
-import { readObject } from "./json-calls.js";
+import type { CallContext } from "./call-context.js";
+import type { TextKind } from "./delta-sink.js";
+import { readCallArguments, readObjectText } from "./json-calls.js";
 import { sectionCalls, type SectionMarks } from "./sectioned-calls.js";
 import { Markers, type Reading, readWord } from "./text-cursor.js";
 
@@ -53,17 +53,16 @@ const readPartCalls = sectionCalls(PART_CALLS, function* readCall({ cursor }, ma
   if (!(yield* cursor.literal(CALL_NAME))) return undefined;
   const name = yield* readWord(cursor);
   if (!(yield* cursor.literal(marks.separator))) return undefined;
-  yield* cursor.space();
-  const json = yield* readObject(cursor);
-  return json === undefined ? undefined : { name, arguments: json.text, ...(id === "" ? {} : { id }) };
+  const json = yield* readObjectText(cursor);
+  return json === undefined ? undefined : { name, arguments: json, ...(id === "" ? {} : { id }) };
 });
 
 /** Reads a reply of `<|think|>…<|end|>`, `<|content|>…<|end|>` and `<|tool_calls|>…`. */
 export function* readParts(context: CallContext): Reading<void> {
   const { cursor, sink, tools } = context;
-  let kind: "text" | "reasoning" = "text";
+  let kind: TextKind = "text";
   for (;;) {
-    const marker = yield* cursor.until(PARTS, (text) => (kind === "text" ? sink.text(text) : sink.reasoning(text)));
+    const marker = yield* cursor.until(PARTS, (text) => sink.write(kind, text));
     if (marker === undefined) return;
     kind = marker === THINK ? "reasoning" : "text";
     if (marker === THINK || marker === CONTENT) sink.startPart(kind);
@@ -97,9 +96,7 @@ export function* readRecipients(context: CallContext): Reading<void> {
       cursor.takeRecord();
       sink.startPart("text");
     } else if (isPart && tools.has(name)) {
-      yield* cursor.space();
-      const json = yield* readObject(cursor);
-      if (json !== undefined && parsedJson(json.text) !== undefined) giveCall(context, name, json.text);
+      yield* readCallArguments(context, name);
     }
     sink.text(cursor.takeRecord());
     if ((yield* cursor.until(RECIPIENTS, (text) => sink.text(text))) === undefined) return;

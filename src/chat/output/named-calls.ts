@@ -1,9 +1,8 @@
 // Reads calls that name the function in front of its arguments: Mistral's `name[ARGS]{…}`, functionary's
 // `<function=name>{…}</function>`, and lists of functions with a tag for each parameter.
 
-import { type CallContext, type CallSyntax, giveCall, isFunctionName, readName } from "./call-context.js";
-import { parsedJson } from "../../plain-object.js";
-import { readObject } from "./json-calls.js";
+import { type CallContext, type CallSyntax, isFunctionName, readName } from "./call-context.js";
+import { readCallArguments } from "./json-calls.js";
 import { type ParameterStyle, readFunctionCall } from "./keyed-calls.js";
 import type { Reading } from "./text-cursor.js";
 
@@ -19,8 +18,7 @@ export function* readNamedCall(context: CallContext, { argumentsOpen, callId }: 
   const name = yield* readName(cursor);
   const id = (yield* cursor.literal(callId)) ? yield* readName(cursor) : undefined;
   yield* cursor.literal(argumentsOpen);
-  yield* cursor.space();
-  return yield* giveNamed(context, name, id);
+  return isFunctionName(name) && (yield* readCallArguments(context, name, id));
 }
 
 /** Reads `name>{…}</function>`; the closing tag may be missing. */
@@ -28,18 +26,10 @@ export function* readFunctionJson(context: CallContext): Reading<void> {
   const { cursor, tools } = context;
   const name = yield* readName(cursor);
   if (!tools.has(name) || !(yield* cursor.literal(">"))) return;
-  yield* cursor.space();
-  if (!(yield* giveNamed(context, name))) return;
+  if (!isFunctionName(name) || !(yield* readCallArguments(context, name))) return;
   cursor.startRecord();
   yield* cursor.space();
   if (yield* cursor.literal("</function>")) cursor.takeRecord();
-}
-
-function* giveNamed(context: CallContext, name: string, id?: string): Reading<boolean> {
-  const json = isFunctionName(name) ? yield* readObject(context.cursor) : undefined;
-  if (json === undefined || parsedJson(json.text) === undefined) return false;
-  giveCall(context, name, json.text, id);
-  return true;
 }
 
 /** Reads functions with a tag for each parameter up to the closing mark, which may be missing. */

@@ -6,6 +6,7 @@ import { type CallConvention, CONVENTIONS, conventionOf } from "./conventions.js
 import { ChatOutputParser, type ChatOutputParserOptions } from "./output-parser.js";
 import {
   calling as call,
+  chunksOf,
   joined as join,
   parsed as parse,
   type ParsedAnswer,
@@ -257,12 +258,7 @@ describe("the parser of answers", () => {
         fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
         (parts, convention, reasoningOpen, sizes) => {
           const answer = parts.join("");
-          const chunks: string[] = [];
-          for (let at = 0; at < answer.length;) {
-            const size = sizes.next().value as number;
-            chunks.push(answer.slice(at, at + size));
-            at += size;
-          }
+          const chunks = chunksOf(answer, sizes);
           expect(parse(chunks, { convention, reasoningOpen })).toStrictEqual(
             parse([answer], { convention, reasoningOpen }),
           );

@@ -3,7 +3,7 @@
 
 import { type CallContext, type CallSyntax, giveCall, isFunctionName, readName } from "./call-context.js";
 import { parsedJson } from "../../plain-object.js";
-import { readObject } from "./json-calls.js";
+import { readObjectText } from "./json-calls.js";
 import { skipMark } from "./marked-calls.js";
 import type { Reading } from "./text-cursor.js";
 
@@ -83,27 +83,25 @@ export function* readSeparatedCall({ cursor }: CallContext, marks: SectionMarks)
   if (!(yield* cursor.literal(marks.separator))) return undefined;
   yield* cursor.space();
   if ((yield* cursor.peek()) === "{") {
-    const json = yield* readObject(cursor);
-    return json === undefined ? undefined : { name: first, arguments: json.text };
+    const json = yield* readObjectText(cursor);
+    return json === undefined ? undefined : { name: first, arguments: json };
   }
   const name = yield* readName(cursor);
   const fenced = yield* cursor.literal(FENCE);
   if (fenced) yield* cursor.literal("json");
-  yield* cursor.space();
-  const json = yield* readObject(cursor);
+  const json = yield* readObjectText(cursor);
   if (json === undefined) return undefined;
   yield* cursor.space();
   if (fenced) yield* cursor.literal(FENCE);
-  return { name, arguments: json.text };
+  return { name, arguments: json };
 }
 
 /** Reads `functions.name:0<sep>{…}`; what is in front of the arguments is the call's id. */
 export function* readNumberedCall({ cursor }: CallContext, marks: SectionMarks): Reading<SectionedCall | undefined> {
   const id = yield* readName(cursor);
   if (!(yield* cursor.literal(marks.separator))) return undefined;
-  yield* cursor.space();
-  const json = yield* readObject(cursor);
+  const json = yield* readObjectText(cursor);
   if (json === undefined) return undefined;
   const name = id.replace(/:\d+$/, "");
-  return { name: name.startsWith(ID_PREFIX) ? name.slice(ID_PREFIX.length) : name, arguments: json.text, id };
+  return { name: name.startsWith(ID_PREFIX) ? name.slice(ID_PREFIX.length) : name, arguments: json, id };
 }

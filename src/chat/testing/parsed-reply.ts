@@ -71,3 +71,14 @@ export function parsed(chunks: readonly string[], options: Partial<ChatOutputPar
 export function calling(name: string, value: unknown, id = "id0"): ParsedAnswer["calls"][number] {
   return { id, name, arguments: typeof value === "string" ? value : JSON.stringify(value), ended: true };
 }
+
+/** A text in chunks of these sizes. */
+export function chunksOf(text: string, sizes: Iterator<number>): readonly string[] {
+  const chunks: string[] = [];
+  for (let at = 0; at < text.length;) {
+    const size = sizes.next().value as number;
+    chunks.push(text.slice(at, at + size));
+    at += size;
+  }
+  return chunks;
+}

@@ -156,36 +156,27 @@ export const TAGGED: Readonly<Record<string, Spoken>> = {
         .join("")}</minimax:tool_call>`,
     broken: '<minimax:tool_call>\n<invoke name="search">\n<parameter>x</parameter>\n</invoke>\n</minimax:tool_call>',
   },
-  "DeepSeek V3.2": {
-    convention: "typed-parameters",
-    controls: [...TURN, ...THINK, "｜DSML｜"],
-    template: turns(
-      "{{- '<｜DSML｜function_calls>\\n<｜DSML｜invoke name=\"' ~ c.function.name ~ '\">\\n' ~ (c.function.arguments | tojson) ~ '</｜DSML｜invoke>\\n</｜DSML｜function_calls>' }}",
-    ),
-    think,
-    call: (calls) =>
-      `<｜DSML｜function_calls>\n${calls
-        .map(
-          ({ name, given }) =>
-            `<｜DSML｜invoke name="${name}">\n${pairs(given, (key, value) => `<｜DSML｜parameter name="${key}" string="${typeof value === "string"}">${text(value)}</｜DSML｜parameter>\n`)}</｜DSML｜invoke>\n`,
-        )
-        .join("")}</｜DSML｜function_calls>`,
-    broken: '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search">\nx\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
-  },
-  "DeepSeek V4": {
-    convention: "typed-calls",
-    controls: [...TURN, ...THINK, "｜DSML｜"],
-    template: turns(
-      "{{- '<｜DSML｜tool_calls>\\n<｜DSML｜invoke name=\"' ~ c.function.name ~ '\">\\n' ~ (c.function.arguments | tojson) ~ '</｜DSML｜invoke>\\n</｜DSML｜tool_calls>' }}",
-    ),
-    think,
-    call: (calls) =>
-      `<｜DSML｜tool_calls>\n${calls
-        .map(
-          ({ name, given }) =>
-            `<｜DSML｜invoke name="${name}">\n${pairs(given, (key, value) => `<｜DSML｜parameter name="${key}" string="${typeof value === "string"}">${text(value)}</｜DSML｜parameter>\n`)}</｜DSML｜invoke>\n`,
-        )
-        .join("")}</｜DSML｜tool_calls>`,
-    broken: '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="search">\nx\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
-  },
+  "DeepSeek V3.2": invocations("typed-parameters", "function_calls"),
+  "DeepSeek V4": invocations("typed-calls", "tool_calls"),
 };
+
+/** A family of DeepSeek, whose versions differ in the tag around their calls. */
+function invocations(convention: Spoken["convention"], tag: string): Spoken {
+  const [open, close] = [`<｜DSML｜${tag}>\n`, `</｜DSML｜${tag}>`];
+  return {
+    convention,
+    controls: [...TURN, ...THINK, "｜DSML｜"],
+    template: turns(
+      `{{- '<｜DSML｜${tag}>\\n<｜DSML｜invoke name="' ~ c.function.name ~ '">\\n' ~ (c.function.arguments | tojson) ~ '</｜DSML｜invoke>\\n</｜DSML｜${tag}>' }}`,
+    ),
+    think,
+    call: (calls) =>
+      `${open}${calls
+        .map(
+          ({ name, given }) =>
+            `<｜DSML｜invoke name="${name}">\n${pairs(given, (key, value) => `<｜DSML｜parameter name="${key}" string="${typeof value === "string"}">${text(value)}</｜DSML｜parameter>\n`)}</｜DSML｜invoke>\n`,
+        )
+        .join("")}${close}`,
+    broken: `${open}<｜DSML｜invoke name="search">\nx\n</｜DSML｜invoke>\n${close}`,
+  };
+}
