@@ -79,8 +79,8 @@ KERNEL(concat_heads, ConcatHeadsArguments, kThreads) {
   float* const out = a.out + u64(token) * u64(a.out_stride);
   const int first = block_x() * a.heads_per_block, end = min(first + a.heads_per_block, a.heads);
   const int width = a.left_width + a.right_width;
-  const bool aligned = ((reinterpret_cast<u64>(left) | reinterpret_cast<u64>(out)) & 15) == 0 &&
-                       ((a.left_width | width) & 3) == 0;
+  const bool aligned =
+      ((reinterpret_cast<u64>(left) | reinterpret_cast<u64>(out)) & 15) == 0 && ((a.left_width | width) & 3) == 0;
   const int left_items = aligned ? a.left_width / 4 : a.left_width;
   const int items = left_items + a.right_width - kPairs;
   for (int index = thread_index(); index < (end - first) * items; index += kThreads) {

@@ -39,8 +39,13 @@ export function isGemmNetwork(
 }
 
 /** Whether the shared expert's matrices are like those of the experts, and bare. */
-function isOneMoreExpert(context: LoweringContext, { gate, up, down }: ExpertNetwork, shared: SharedExpert): boolean {
+function isOneMoreExpert(
+  context: LoweringContext,
+  { gate, up, down, activation }: ExpertNetwork,
+  shared: SharedExpert,
+): boolean {
   const { weights } = context.options;
+  if (shared.activation.activation !== activation.activation) return false;
   const isBare = ({ bias, scale }: Pick<MatmulOperation, "bias" | "scale">): boolean =>
     bias === undefined && scale === undefined;
   const pairs: readonly (readonly [GroupedMatmulOperation, MatmulOperation])[] = [

@@ -15,12 +15,12 @@ import { partialFloats, splitsOf } from "../memory/kv-layout.js";
 import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
+import { reserveSharedExpert, type SharedExpertRegion, sharedSlots } from "./shared-slots.js";
 import type { MemoryPlace } from "./launch.js";
-import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH, MIN_BLAS_BATCH } from "./matmul-selection.js";
+import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
-import { sharedSlots } from "./shared-slots.js";
 
 export const FLOAT_BYTES = 4;
 const HALF_BYTES = 2;
@@ -72,12 +72,6 @@ export interface Regions {
   readonly sizeBytes: number;
 }
 
-/** What a shared expert leaves if it is computed together with the routed ones, in batches below the BLAS library's. */
-export interface SharedExpertRegion {
-  readonly activation: MemoryPlace;
-  readonly out: MemoryPlace;
-}
-
 export interface BlasRegion {
   readonly unpacked: MemoryPlace;
   readonly gate: MemoryPlace;
@@ -118,7 +112,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     tileBlocks,
     hostRows: planHostRows(options, scratch),
     expertOrder: reserveExpertOrder(scratch, tiled ? routedMatmuls(options) : [], limits),
-    sharedExpert: sharedExpertRegion(options, scratch),
+    sharedExpert: reserveSharedExpert(scratch, fused.experts, limits),
     blas: blasRegion(options),
     sizeBytes: scratch.sizeBytes,
   };
@@ -176,15 +170,6 @@ function slotInputBytes(options: GpuLoweringOptions, operation: Operation): read
   const { width, rows } = options.fused.program.values[operation.input];
   const halfBytes = halfPlace(ORIGIN, capacityOf(options, rows), width).sizeBytes;
   return [groupedInput(options, operation, ORIGIN).place.sizeBytes, halfBytes, slotBytes];
-}
-
-function sharedExpertRegion({ fused, limits }: GpuLoweringOptions, scratch: Scratch): SharedExpertRegion {
-  const tokens = Math.min(Math.max(limits.maxTokens, limits.maxOutputs), MIN_BLAS_BATCH - 1);
-  const reserve = (widthOf: (network: ExpertNetwork) => number): MemoryPlace => {
-    const widths = fused.experts.map((network) => (network.shared === undefined ? 0 : widthOf(network)));
-    return scratch.reserve(Math.max(0, ...widths) * tokens * FLOAT_BYTES);
-  };
-  return { activation: reserve(({ gate }) => gate.outputs), out: reserve(({ down }) => down.outputs) };
 }
 
 /** The grouped matmuls of a program that a router chooses matrices for. */

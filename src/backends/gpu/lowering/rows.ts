@@ -210,16 +210,16 @@ export function gluRows(context: LoweringContext, activation: Activation, { gate
 }
 
 function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
-  return addRows(context, context.matrix(operation.left), context.matrix(operation.right), context.matrix(operation.out));
+  return addRows(
+    context,
+    context.matrix(operation.left),
+    context.matrix(operation.right),
+    context.matrix(operation.out),
+  );
 }
 
 /** left + right as a launch of its own. */
-export function addRows(
-  context: LoweringContext,
-  left: ValuePlace,
-  right: ValuePlace,
-  out: ValuePlace,
-): LaunchSpec {
+export function addRows(context: LoweringContext, left: ValuePlace, right: ValuePlace, out: ValuePlace): LaunchSpec {
   return {
     label: "add",
     file: "rows/elementwise",

@@ -1,10 +1,16 @@
-// Whether the launches of a network's experts compute its shared expert too: as further slots, as wide as an expert each.
+// Whether the launches of a network's experts compute its shared expert too: as further slots, as wide as an expert each in
+// small batches, or as one more matrix of the grouped matmuls of larger ones.
 
 import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { MatmulOperation } from "../../../graph/operation.js";
+import type { ProgramLimits } from "../../contract.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { expertSumBytes } from "./expert-sum-shape.js";
-import { isPlain } from "./matmul-selection.js";
+import type { MemoryPlace } from "./launch.js";
+import { isPlain, MIN_BLAS_BATCH } from "./matmul-selection.js";
+import type { Scratch } from "./scratch.js";
+
+const FLOAT_BYTES = 4;
 
 /** Wider shared experts are launches of their own. */
 const MAX_SHARED_SLOTS = 8;
@@ -21,4 +27,24 @@ export function sharedSlots(options: Pick<GpuLoweringOptions, "weights">, networ
   if (!Number.isInteger(slots) || slots > MAX_SHARED_SLOTS) return 0;
   const [slotWidth] = options.weights[down.weight].shape;
   return expertSumBytes(route.used, slots, slotWidth) === undefined ? 0 : slots;
+}
+
+/** What a shared expert leaves if it is one more matrix of grouped matmuls, in batches below the BLAS library's. */
+export interface SharedExpertRegion {
+  readonly activation: MemoryPlace;
+  readonly out: MemoryPlace;
+}
+
+/** Memory for the widest shared expert. */
+export function reserveSharedExpert(
+  scratch: Scratch,
+  networks: readonly ExpertNetwork[],
+  { maxTokens, maxOutputs }: Pick<ProgramLimits, "maxTokens" | "maxOutputs">,
+): SharedExpertRegion {
+  const tokens = Math.min(Math.max(maxTokens, maxOutputs), MIN_BLAS_BATCH - 1);
+  const reserve = (widthOf: (network: ExpertNetwork) => number): MemoryPlace => {
+    const widths = networks.map((network) => (network.shared === undefined ? 0 : widthOf(network)));
+    return scratch.reserve(Math.max(0, ...widths) * tokens * FLOAT_BYTES);
+  };
+  return { activation: reserve(({ gate }) => gate.outputs), out: reserve(({ down }) => down.outputs) };
 }
