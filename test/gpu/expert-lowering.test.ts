@@ -10,14 +10,15 @@ import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js"
 import { exactSize } from "../../src/backends/gpu/lowering/step-bucket.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import type { SHAPES } from "../../src/cli/synth/shape.js";
+import type { MixName } from "../../src/cli/synth/type-mix.js";
 import { publishedModel } from "./toolchains/representative-models.js";
 
 const H200 = { waveSize: 32, multiprocessors: 132, sharedBytes: 227 << 10, totalBytes: 150e9 } as const;
 const LIMITS = { maxTokens: 512, maxOutputs: 64, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
 const FILES = ["matmul/router", "matmul/grouped-gemv", "matmul/expert-sum"];
 
-function contextOf(name: keyof typeof SHAPES, deterministic = false): LoweringContext {
-  const { fused, weights } = publishedModel(name, "Q4_K_M");
+function contextOf(name: keyof typeof SHAPES, deterministic = false, type: MixName = "Q4_K_M"): LoweringContext {
+  const { fused, weights } = publishedModel(name, type);
   return createContext({ fused, weights, limits: LIMITS, device: H200, kind: "cuda", deterministic });
 }
 
@@ -49,6 +50,28 @@ describe("a network of experts", () => {
       launched(contextOf("qwen3-30b-a3b", deterministic), 40).filter(({ label }) => label === "sum of experts").length;
     expect(sums(false)).toBe(1);
     expect(sums(true)).toBe(3);
+  });
+
+  it.each([16, 64])("has a shared expert as one more matrix of its grouped matmuls for %i tokens", (tokens) => {
+    const launches = launched(contextOf("glm4.7-flash", false, "Q4_K"), tokens);
+    const labels = launches.map(({ label }) => label);
+    const route = labels.indexOf("route");
+    expect(labels.slice(route - 2, route + 6)).toEqual([
+      "norm",
+      "gemv",
+      "route",
+      "order of experts",
+      "gate and up, grouped gemm",
+      "input of slots",
+      "grouped gemm",
+      "sum of slots",
+    ]);
+    const [gated] = launches.filter(({ label }) => label === "gate and up, grouped gemm");
+    expect(gated.variants.every(({ defines }) => defines["SHARED_EXPERT"] === 1)).toBe(true);
+    const source = loadKernelSource(gated.file).kernel(gated.variants[0].kernel).layout;
+    expect(Object.keys({ ...gated.arguments, ...gated.sized?.(sizeOf(tokens)) }).toSorted()).toEqual(
+      source.fields.map((field) => field.name).toSorted(),
+    );
   });
 
   it("gets every argument that its kernels declare", () => {

@@ -61,6 +61,8 @@ export class BenchRunner implements Disposable {
     await this.#feed(0, 0, Math.max(1, depth, Math.min(promptTokens, WARM_UP_TOKENS)));
     for (let sequence = 1; sequence < sequences; sequence++) await this.#feed(sequence, 0, depth);
     await this.#decode(WARM_UP_STEPS);
+    // Kernels of other batch sizes are prepared in the background after the first step: not while steps are timed.
+    for (const step of this.#plan.warmUpSteps(sequences)) await this.#plan.prepareWarmUp(step);
   }
 
   /** Prefill speed in tokens per second. */
