@@ -3,7 +3,6 @@
 // backends do, so that hardly anything is left to differ.
 
 import { expect, it, type TestContext } from "vitest";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { Activation, RouteExpertsOperation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
@@ -20,6 +19,7 @@ import {
   runSteps,
   unsupportedReason,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
 interface NetworkCase {
@@ -235,10 +235,9 @@ describeSubjects((subject) => {
   const few = networks.filter(({ title }) => FEW.includes(title));
 
   async function expectNetwork(wanted: NetworkCase, counts: readonly number[], quantizes: boolean): Promise<void> {
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const steps = counts.map((count) => plainStep(count));
-    const expected = await runSteps(reference, networkCase(wanted, quantizes), steps);
+    const expected = await referenceSteps(networkCase(wanted, quantizes), steps);
     const found = await runSteps(backend, networkCase(wanted, false), steps);
     for (const [index, count] of counts.entries()) {
       const error = normalisedError(hiddenOf(found[index], wanted.width), hiddenOf(expected[index], wanted.width));
