@@ -4,6 +4,7 @@
 import { expect } from "vitest";
 import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { floats, hiddenOf, inputTable, normalisedError, type ProgramCase, runSteps } from "./harness.js";
 import { referenceSteps } from "./reference-results.js";
 import type { Subject } from "./subjects.js";
@@ -42,7 +43,9 @@ export interface AttentionAttributes {
   readonly sinks?: readonly number[];
 }
 
-export function attentionCase(
+export const attentionCase = remembered(createAttentionCase);
+
+function createAttentionCase(
   { heads, kvHeads, keyWidth, valueWidth }: Heads,
   cache: CacheShape,
   rows: number,

@@ -7,6 +7,7 @@ import type { Activation } from "../../src/graph/operation.js";
 import { type KvShape, kvShapeOf } from "../../src/graph/program.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import {
   attentionCase,
   type AttentionAttributes,
@@ -401,7 +402,9 @@ const GATED: readonly { readonly type: SupportedTypeName; readonly tolerance: nu
   { type: "Q4_K", tolerance: 1e-4 },
 ];
 
-function gatedCase(type: SupportedTypeName): ProgramCase {
+const gatedCase = remembered(createGatedCase);
+
+function createGatedCase(type: SupportedTypeName): ProgramCase {
   const dice = new Dice(9);
   const matrix = (inputs: number, outputs: number): CaseWeight =>
     randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs));
@@ -444,7 +447,9 @@ const CAPPED: readonly CappedMatmul[] = [
   { type: "Q4_K", bias: true, scale: false, added: false },
 ];
 
-function cappedCase({ type, bias, scale, added }: CappedMatmul): ProgramCase {
+const cappedCase = remembered(createCappedCase);
+
+function createCappedCase({ type, bias, scale, added }: CappedMatmul): ProgramCase {
   const dice = new Dice(77);
   const isPlain = type === "F32" || type === "F16" || type === "BF16";
   return {

@@ -6,6 +6,7 @@ import { expect, it, type TestContext } from "vitest";
 import type { Activation, RouteExpertsOperation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { isPlain } from "./experts-case.js";
 import {
   type CaseWeight,
@@ -164,7 +165,9 @@ function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, Cas
 }
 
 /** `quantizes`: whether the inputs of quantized weights are quantized by operations of their own. */
-function networkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase {
+const networkCase = remembered(createNetworkCase);
+
+function createNetworkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase {
   const { type, downType = type, sharedType = type, routerType = "F32" } = wanted;
   const { width, expertWidth, experts, used, activation = "silu", gating = "softmax", renormalize = true } = wanted;
   const { groups, scale, weighsInput = false } = wanted;

@@ -4,6 +4,7 @@
 import { expect, it } from "vitest";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { anyBlocks } from "./models/random-blocks.js";
 import {
   floats,
@@ -36,7 +37,9 @@ interface Shape {
   readonly scale?: boolean;
 }
 
-function matmulCase(
+const matmulCase = remembered(createMatmulCase);
+
+function createMatmulCase(
   type: SupportedTypeName,
   { inputs, outputs, bias = false, scale = false }: Shape,
   tokens: number,

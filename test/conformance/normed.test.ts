@@ -6,6 +6,7 @@ import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import {
   type CaseWeight,
   floats,
@@ -54,7 +55,9 @@ const CASES: readonly NormedCase[] = [
   { types: ["Q4_K", "Q6_K"], width: 256, outputs: 2600, gated: true },
 ];
 
-function normedCase(
+const normedCase = remembered(createNormedCase);
+
+function createNormedCase(
   { types, width, outputs, norm = "F32", gated = false, inputs, normWeight }: NormedCase,
   rounds: boolean,
 ): ProgramCase {
