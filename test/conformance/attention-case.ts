@@ -3,9 +3,10 @@
 
 import { expect } from "vitest";
 import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { floats, hiddenOf, inputTable, normalisedError, type ProgramCase, runSteps } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import type { Subject } from "./subjects.js";
 
 const TOLERANCE = 1e-10;
@@ -42,7 +43,9 @@ export interface AttentionAttributes {
   readonly sinks?: readonly number[];
 }
 
-export function attentionCase(
+export const attentionCase = remembered(createAttentionCase);
+
+function createAttentionCase(
   { heads, kvHeads, keyWidth, valueWidth }: Heads,
   cache: CacheShape,
   rows: number,
@@ -103,9 +106,8 @@ export async function expectAttention(
   width: number,
   tolerance = TOLERANCE,
 ): Promise<void> {
-  await using reference = new ReferenceBackend();
   await using backend = subject.create();
-  const expected = await runSteps(reference, wanted, steps);
+  const expected = await referenceSteps(wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, rows] of expected.entries()) {
     const halves = subject.promptsInHalves && steps[index].tokens.length > MOST_DECODE_TOKENS;

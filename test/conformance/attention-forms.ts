@@ -6,6 +6,7 @@ import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { RopeStyle, ValueId } from "../../src/graph/operation.js";
 import { kvShapeOf } from "../../src/graph/program.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import type { AttentionAttributes, Heads } from "./attention-case.js";
 import { floats, inputTable, type ProgramCase, randomWeight } from "./harness.js";
 
@@ -55,7 +56,9 @@ function rotate(graph: GraphBuilder, input: ValueId, heads: number, headWidth: n
 }
 
 /** Queries, keys and values that are columns of the input, prepared as the case says, stored and attended to. */
-export function preparedCase(wanted: Preparation, type: KvCacheType, rows: number): ProgramCase {
+export const preparedCase = remembered(createPreparedCase);
+
+function createPreparedCase(wanted: Preparation, type: KvCacheType, rows: number): ProgramCase {
   const { norm, rotation, valueNorm = false, unweighted = false, normType = "F32", attributes } = wanted;
   const { heads, kvHeads, keyWidth, valueWidth } = wanted.heads;
   const { scale = 1 / Math.sqrt(keyWidth), ...others } = attributes ?? {};
@@ -119,7 +122,9 @@ export interface LatentShape {
 }
 
 /** Latent attention in its absorbed form: queries and keys joined from a latent and a rotated part, values in the keys. */
-export function latentCase(
+export const latentCase = remembered(createLatentCase);
+
+function createLatentCase(
   { heads, latentWidth, rotaryWidth, attributes }: LatentShape,
   type: KvCacheType,
   rows: number,
@@ -183,7 +188,9 @@ export function latentCase(
 }
 
 /** Three layers of different shapes; a fourth reads the first one's cache. Returns the four results side by side. */
-export function mixedLayersCase(type: KvCacheType, rows: number): ProgramCase & { readonly width: number } {
+export const mixedLayersCase = remembered(createMixedLayersCase);
+
+function createMixedLayersCase(type: KvCacheType, rows: number): ProgramCase & { readonly width: number } {
   const layers: readonly Heads[] = [
     { heads: 4, kvHeads: 2, keyWidth: 64, valueWidth: 64 },
     { heads: 2, kvHeads: 1, keyWidth: 288, valueWidth: 320 },

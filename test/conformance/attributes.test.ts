@@ -3,11 +3,11 @@
 
 import { afterAll, describe, expect, it, type TestContext } from "vitest";
 import type { Backend, KvCacheType, StepInput } from "../../src/backends/contract.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { Activation } from "../../src/graph/operation.js";
 import { type KvShape, kvShapeOf } from "../../src/graph/program.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import {
   attentionCase,
   type AttentionAttributes,
@@ -27,6 +27,7 @@ import {
   runSteps,
   unsupportedReason,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects, type Subject } from "./subjects.js";
 
 type Skip = TestContext["skip"];
@@ -286,7 +287,6 @@ describeSubjects((subject) => {
       },
     };
     skipUnsupported(subject, wanted, skip);
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const step: StepInput = {
       ...plainStep(3),
@@ -296,7 +296,7 @@ describeSubjects((subject) => {
         { row: 2, want: { kind: "candidates", count: 8 } },
       ],
     };
-    const [[expected, , expectedBest]] = await runSteps(reference, wanted, [step]);
+    const [[expected, , expectedBest]] = await referenceSteps(wanted, [step]);
     const [[found, , foundBest]] = await runSteps(backend, wanted, [step]);
     if (expected.kind !== "logits" || found.kind !== "logits") throw new Error("logits were asked for");
     if (expectedBest.kind !== "candidates" || foundBest.kind !== "candidates")
@@ -337,10 +337,9 @@ async function expectRows(
   stepOf: (count: number, index: number) => StepInput = (count) => plainStep(count),
 ): Promise<void> {
   skipUnsupported(subject, wanted, skip);
-  await using reference = new ReferenceBackend();
   await using backend = subject.create();
   const steps = counts.map(stepOf);
-  const expected = await runSteps(reference, wanted, steps);
+  const expected = await referenceSteps(wanted, steps);
   const found = await runSteps(backend, wanted, steps);
   for (const [index, count] of counts.entries()) {
     const error = normalisedError(hiddenOf(found[index], width), hiddenOf(expected[index], width));
@@ -403,7 +402,9 @@ const GATED: readonly { readonly type: SupportedTypeName; readonly tolerance: nu
   { type: "Q4_K", tolerance: 1e-4 },
 ];
 
-function gatedCase(type: SupportedTypeName): ProgramCase {
+const gatedCase = remembered(createGatedCase);
+
+function createGatedCase(type: SupportedTypeName): ProgramCase {
   const dice = new Dice(9);
   const matrix = (inputs: number, outputs: number): CaseWeight =>
     randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs));
@@ -446,7 +447,9 @@ const CAPPED: readonly CappedMatmul[] = [
   { type: "Q4_K", bias: true, scale: false, added: false },
 ];
 
-function cappedCase({ type, bias, scale, added }: CappedMatmul): ProgramCase {
+const cappedCase = remembered(createCappedCase);
+
+function createCappedCase({ type, bias, scale, added }: CappedMatmul): ProgramCase {
   const dice = new Dice(77);
   const isPlain = type === "F32" || type === "F16" || type === "BF16";
   return {

@@ -4,11 +4,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { StepInput } from "../../src/backends/contract.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { Dice } from "../support/dice.js";
 import { attentionCase, type AttentionAttributes, expectAttention, type Heads } from "./attention-case.js";
 import { preparedCase } from "./attention-forms.js";
 import { hiddenOf, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
 const BLOCK_TOKENS = 16;
@@ -116,10 +116,9 @@ describeSubjects((subject) => {
         return { hidden: graph.matmul(hidden, "out", { inputs: columns, outputs: 64 }) };
       },
     };
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const steps = stepsAt([1700]);
-    const [, expected] = await runSteps(reference, wanted, steps);
+    const [, expected] = await referenceSteps(wanted, steps);
     const [, found] = await runSteps(backend, wanted, steps);
     expect(normalisedError(hiddenOf(found, 64), hiddenOf(expected, 64))).toBeLessThan(1e-4);
   });

@@ -3,10 +3,10 @@
 // backends do, so that hardly anything is left to differ.
 
 import { expect, it, type TestContext } from "vitest";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { Activation, RouteExpertsOperation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { isPlain } from "./experts-case.js";
 import {
   type CaseWeight,
@@ -20,6 +20,7 @@ import {
   runSteps,
   unsupportedReason,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
 interface NetworkCase {
@@ -177,7 +178,9 @@ function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, Cas
 }
 
 /** `quantizes`: whether the inputs of quantized weights are quantized by operations of their own. */
-function networkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase {
+const networkCase = remembered(createNetworkCase);
+
+function createNetworkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase {
   const { type, downType = type, sharedType = type, routerType = "F32" } = wanted;
   const { width, expertWidth, experts, used, activation = "silu", gating = "softmax", renormalize = true } = wanted;
   const { groups, scale, weighsInput = false } = wanted;
@@ -248,10 +251,9 @@ describeSubjects((subject) => {
   const few = networks.filter(({ title }) => FEW.includes(title));
 
   async function expectNetwork(wanted: NetworkCase, counts: readonly number[], quantizes: boolean): Promise<void> {
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const steps = counts.map((count) => plainStep(count));
-    const expected = await runSteps(reference, networkCase(wanted, quantizes), steps);
+    const expected = await referenceSteps(networkCase(wanted, quantizes), steps);
     const found = await runSteps(backend, networkCase(wanted, false), steps);
     for (const [index, count] of counts.entries()) {
       const error = normalisedError(hiddenOf(found[index], wanted.width), hiddenOf(expected[index], wanted.width));

@@ -3,11 +3,11 @@
 
 import type { TestContext } from "vitest";
 import type { OutputRow, StepInput } from "../../src/backends/contract.js";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { Activation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import {
   type CaseWeight,
   floats,
@@ -17,6 +17,7 @@ import {
   runSteps,
   unsupportedReason,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import type { Subject } from "./subjects.js";
 
 /** Which experts the tokens of a case choose: any, all of them the same, or only every second expert. */
@@ -76,7 +77,9 @@ export function route(graph: GraphBuilder, logits: ValueId, used: number): Value
 }
 
 /** One grouped matmul on inputs that are quantized already. */
-export function groupedCase(wanted: GroupedCase, tokens: number): ProgramCase {
+export const groupedCase = remembered(createGroupedCase);
+
+function createGroupedCase(wanted: GroupedCase, tokens: number): ProgramCase {
   const { type, inputs, rows, matrices, slots, choice, inputStride = 0, flat = false } = wanted;
   const dice = new Dice(inputs * 7 + rows * 3 + matrices);
   const width = inputStride === 0 ? inputs : slots * inputStride;
@@ -142,7 +145,9 @@ export const MIXTURE_WIDTH = 256;
 const EXPERT_WIDTH = 512;
 
 /** A feed-forward network of experts, from the norm to the sum with the residual. */
-export function mixtureCase(wanted: MixtureCase, tokens: number): ProgramCase {
+export const mixtureCase = remembered(createMixtureCase);
+
+function createMixtureCase(wanted: MixtureCase, tokens: number): ProgramCase {
   const { type, downType = type, activation, experts, used, choice = "any", weighsInput = false } = wanted;
   const dice = new Dice(experts * 31 + used);
   const table = routedTable(dice, tokens, MIXTURE_WIDTH, () => logitsOf(dice, experts, used, choice));
@@ -249,10 +254,9 @@ export async function runBoth(
   await using backend = subject.create();
   const reason = unsupportedReason(backend, wanted);
   if (reason !== undefined) skip(reason);
-  await using reference = new ReferenceBackend();
-  // A row depends on its own token alone, so one step of the reference has the rows of all others.
+  // A row depends on its own token alone, so one step of the compared tokens has the rows of all steps.
   const all = [...new Set(counts.flatMap(comparedRows))].toSorted((left, right) => left - right);
-  const [expected] = await runSteps(reference, wanted, [stepOf(all, Math.max(...counts))]);
+  const [expected] = await referenceSteps(wanted, [{ ...plainStep(all.length), tokens: Int32Array.from(all) }]);
   const found = await runSteps(
     backend,
     wanted,

@@ -2,9 +2,9 @@
 // is the order of additions.
 
 import { expect, it } from "vitest";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import { anyBlocks } from "./models/random-blocks.js";
 import {
   floats,
@@ -16,6 +16,7 @@ import {
   randomWeight,
   runSteps,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result. */
@@ -36,7 +37,9 @@ interface Shape {
   readonly scale?: boolean;
 }
 
-function matmulCase(
+const matmulCase = remembered(createMatmulCase);
+
+function createMatmulCase(
   type: SupportedTypeName,
   { inputs, outputs, bias = false, scale = false }: Shape,
   tokens: number,
@@ -71,12 +74,11 @@ function shapesOf(blockElements: number): readonly Shape[] {
 
 describeSubjects((subject) => {
   it.each(subject.spread(subject.types, FEW_TYPES))("$name products", async ({ name, blockElements }) => {
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     for (const shape of subject.cases(shapesOf(blockElements), shapesOf(blockElements).slice(1, 2))) {
       const wanted = matmulCase(name, shape, Math.max(...TOKEN_COUNTS));
       const all = plainStep(Math.max(...TOKEN_COUNTS));
-      const [expectedRows] = await runSteps(reference, wanted, [all]);
+      const [expectedRows] = await referenceSteps(wanted, [all]);
       const expected = hiddenOf(expectedRows, shape.outputs);
       const found = await runSteps(
         backend,
@@ -92,14 +94,13 @@ describeSubjects((subject) => {
   });
 
   it("multiplies plain floats of odd widths", async () => {
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     for (const type of subject.cases(PLAIN, ["F16"])) {
       for (const inputs of subject.cases([1, 3, 17, 100, 257], [17, 100])) {
         const wanted = matmulCase(type, { inputs, outputs: 35, bias: true }, 12);
         for (const count of [1, 4, 12]) {
           const [[expected], [found]] = await Promise.all([
-            runSteps(reference, wanted, [plainStep(count)]),
+            referenceSteps(wanted, [plainStep(count)]),
             runSteps(backend, wanted, [plainStep(count)]),
           ]);
           expect(
@@ -118,9 +119,8 @@ describeSubjects((subject) => {
       weights: { table: randomWeight(new Dice(5), name, [width, 12]) },
       build: (graph) => ({ hidden: graph.selectRows(graph.embed("table", width, 12), "outputs") }),
     };
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
-    const [expected] = await runSteps(reference, wanted, [plainStep(12)]);
+    const [expected] = await referenceSteps(wanted, [plainStep(12)]);
     const [found] = await runSteps(backend, wanted, [plainStep(12)]);
     expect(hiddenOf(found, width)).toEqual(hiddenOf(expected, width));
   });
@@ -134,10 +134,9 @@ describeSubjects((subject) => {
       weights: { table: { type, shape: [width, rows], data } },
       build: (graph) => ({ hidden: graph.selectRows(graph.embed("table", width, rows), "outputs") }),
     };
-    await using reference = new ReferenceBackend();
     await using backend = subject.create();
     const [[expected], [found]] = await Promise.all([
-      runSteps(reference, wanted, [plainStep(rows)]),
+      referenceSteps(wanted, [plainStep(rows)]),
       runSteps(backend, wanted, [plainStep(rows)]),
     ]);
     expect(hiddenOf(found, width)).toEqual(hiddenOf(expected, width));

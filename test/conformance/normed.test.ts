@@ -2,11 +2,11 @@
 // what is left is the order of additions, and a step more or less where two are all but equally near.
 
 import { expect, it } from "vitest";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
+import { remembered } from "../support/remembered.js";
 import {
   type CaseWeight,
   floats,
@@ -18,6 +18,7 @@ import {
   randomWeight,
   runSteps,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
 /** Of the squared error to the squared result: less than a thousandth of it, more than one step of a long row. */
@@ -54,7 +55,9 @@ const CASES: readonly NormedCase[] = [
   { types: ["Q4_K", "Q6_K"], width: 256, outputs: 2600, gated: true },
 ];
 
-function normedCase(
+const normedCase = remembered(createNormedCase);
+
+function createNormedCase(
   { types, width, outputs, norm = "F32", gated = false, inputs, normWeight }: NormedCase,
   rounds: boolean,
 ): ProgramCase {
@@ -86,17 +89,21 @@ function together(graph: GraphBuilder, made: readonly ValueId[], gated: boolean)
   return made.reduce((left, right) => graph.add(left, right));
 }
 
-async function rowsOf(
+const STEPS = TOKEN_COUNTS.map((count) => plainStep(count));
+
+/** What a backend gives, which may round by itself. */
+async function foundRows(
   wanted: NormedCase,
   backend: Parameters<typeof runSteps>[0],
-  rounds: boolean,
 ): Promise<readonly Float32Array[]> {
-  const found = await runSteps(
-    backend,
-    normedCase(wanted, rounds),
-    TOKEN_COUNTS.map((count) => plainStep(count)),
-  );
+  const found = await runSteps(backend, normedCase(wanted, false), STEPS);
   return found.map((rows) => hiddenOf(rows, wanted.outputs));
+}
+
+/** What `reference` gives with the rounding spelt out. */
+async function expectedRows(wanted: NormedCase): Promise<readonly Float32Array[]> {
+  const expected = await referenceSteps(normedCase(wanted, true), STEPS);
+  return expected.map((rows) => hiddenOf(rows, wanted.outputs));
 }
 
 describeSubjects((subject) => {
@@ -106,9 +113,8 @@ describeSubjects((subject) => {
   it.each(subject.spread(known, known.slice(0, 4)))(
     "$types of $width normed columns, gated: $gated",
     async (wanted) => {
-      await using reference = new ReferenceBackend();
       await using backend = subject.create();
-      const [expected, found] = await Promise.all([rowsOf(wanted, reference, true), rowsOf(wanted, backend, false)]);
+      const [expected, found] = await Promise.all([expectedRows(wanted), foundRows(wanted, backend)]);
       for (const [index, count] of TOKEN_COUNTS.entries()) {
         expect(normalisedError(found[index], expected[index]), `${count} tokens`).toBeLessThan(TOLERANCE);
       }
@@ -121,9 +127,8 @@ describeSubjects((subject) => {
     for (const size of sizes) {
       const inputs = inputTable(new Dice(4), width, MOST_TOKENS, size);
       const wanted: NormedCase = { types: ["Q4_K", "Q6_K", "Q8_0"], width, outputs: 40, inputs };
-      await using reference = new ReferenceBackend();
       await using backend = subject.create();
-      const [[expected], [found]] = [await rowsOf(wanted, reference, true), await rowsOf(wanted, backend, false)];
+      const [[expected], [found]] = [await expectedRows(wanted), await foundRows(wanted, backend)];
       expect(normalisedError(found, expected), `rows of size ${size}`).toBeLessThan(TOLERANCE);
     }
   });
@@ -146,7 +151,7 @@ describeSubjects((subject) => {
       ...(where === "row" ? { inputs: damaged(MOST_TOKENS) } : { normWeight: damaged(1) }),
     };
     await using backend = subject.create();
-    const [found] = await rowsOf(wanted, backend, false);
+    const [found] = await foundRows(wanted, backend);
     expect(found.every((element) => Number.isNaN(element))).toBe(true);
   });
 });

@@ -1,7 +1,6 @@
 // Every operation that works on rows by themselves, alone and fused with its neighbours, against `reference`.
 
 import { expect, it, type TestContext } from "vitest";
-import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { RopeStyle, ValueId } from "../../src/graph/operation.js";
 import { Dice } from "../support/dice.js";
@@ -17,6 +16,7 @@ import {
   runSteps,
   unsupportedReason,
 } from "./harness.js";
+import { referenceSteps } from "./reference-results.js";
 import { describeSubjects, type Subject } from "./subjects.js";
 
 const ROWS = 21;
@@ -60,13 +60,12 @@ async function expectAgreement(
   tolerance = TOLERANCE,
   skip?: TestContext["skip"],
 ): Promise<void> {
-  await using reference = new ReferenceBackend();
   await using backend = subject.create();
   const reason = skip === undefined ? undefined : unsupportedReason(backend, rowCase(wanted));
   if (reason !== undefined) skip?.(reason);
   const { width, outWidth = width } = wanted;
   for (const count of [1, ROWS]) {
-    const [expected] = await runSteps(reference, rowCase(wanted), [plainStep(count)]);
+    const [expected] = await referenceSteps(rowCase(wanted), [plainStep(count)]);
     const [found] = await runSteps(backend, rowCase(wanted), [plainStep(count)]);
     expect(
       normalisedError(hiddenOf(found, outWidth), hiddenOf(expected, outWidth)),

@@ -64,8 +64,11 @@ std::vector<double> expected_results(const MatmulKernels& kernels, const Weight&
   for (size_t r = 0; r < matrix.rows; r++) {
     kernels.decode_row(matrix.type, matrix.data + r * matrix.row_bytes, matrix.width, decoded.data());
     for (size_t token = 0; token < tokens; token++) {
+      // Pointers, because under sanitizers every index into a vector is a call.
+      const float* const left = decoded.data();
+      const double* const right = activations[token].data();
       double sum = 0;
-      for (size_t k = 0; k < matrix.width; k++) sum += static_cast<double>(decoded[k]) * activations[token][k];
+      for (size_t k = 0; k < matrix.width; k++) sum += static_cast<double>(left[k]) * right[k];
       out[token * matrix.rows + r] = sum;
     }
   }

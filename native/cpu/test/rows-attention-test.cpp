@@ -159,9 +159,11 @@ void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<
   std::vector<double> weights(row.limit);
   double highest = attributes.sink == nullptr ? -HUGE_VAL : static_cast<double>(*attributes.sink);
   for (size_t position = row.start; position < row.limit; position++) {
+    // Pointers, because under sanitizers every index into a vector is a call.
+    const float* const key = sequence.keys[position].data();
+    const float* const query = row.query.data();
     double score = 0;
-    for (size_t k = 0; k < row.query.size(); k++)
-      score += static_cast<double>(row.query[k]) * sequence.keys[position][k];
+    for (size_t k = 0; k < row.query.size(); k++) score += static_cast<double>(query[k]) * key[k];
     if (attributes.soft_cap != 0) score = attributes.soft_cap * std::tanh(score / attributes.soft_cap);
     weights[position] = score;
     highest = std::fmax(highest, score);
@@ -171,7 +173,9 @@ void check_row(const Sequence& sequence, const QueryRow& row, const std::vector<
   for (size_t position = row.start; position < row.limit; position++) {
     const double weight = std::exp(weights[position] - highest);
     total += weight;
-    for (size_t k = 0; k < found.size(); k++) expected[k] += weight * sequence.values[position][k];
+    const float* const value = sequence.values[position].data();
+    double* const sum = expected.data();
+    for (size_t k = 0; k < found.size(); k++) sum[k] += weight * value[k];
   }
   for (size_t k = 0; k < found.size(); k++) {
     const double mean = expected[k] / total;

@@ -51,7 +51,9 @@ inline float half_value(uint32_t bits) {
   const float mantissa = static_cast<float>(bits & 1023);
   const float sign = bits & 0x8000 ? -1.0f : 1.0f;
   if (exponent == 31) return mantissa == 0 ? sign * HUGE_VALF : std::numeric_limits<float>::quiet_NaN();
-  return exponent == 0 ? sign * std::ldexp(mantissa, -24) : sign * std::ldexp(1024 + mantissa, exponent - 25);
+  // Powers of two are exact; std::ldexp took a tenth of the time of the tests.
+  if (exponent == 0) return sign * mantissa * 0x1p-24f;
+  return sign * (1024 + mantissa) * static_cast<float>(1u << exponent) * 0x1p-25f;
 }
 
 /// What a finite float becomes as a half: the nearest one, the even one of two.

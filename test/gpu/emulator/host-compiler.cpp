@@ -130,8 +130,8 @@ std::vector<std::string> options(bool frames) {
     for (const char* option : {"-O0", "-fno-omit-frame-pointer", "-DROCMFORGE_EMULATOR_FRAMES"})
       options.emplace_back(option);
   } else {
-    // -O2 takes half as long again to compile, and kernels of tests run a tenth faster for it.
-    options.emplace_back("-O1");
+    // -O1 takes half as long again to compile, and most kernels of tests are compiled for a few launches of a few blocks.
+    options.emplace_back("-Og");
   }
   return options;
 }
