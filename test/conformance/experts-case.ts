@@ -6,7 +6,7 @@ import type { OutputRow, StepInput } from "../../src/backends/contract.js";
 import type { GraphBuilder } from "../../src/graph/builder.js";
 import type { Activation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
-import { Dice } from "../support/dice.js";
+import { Dice, drawFloats } from "../support/dice.js";
 import { remembered } from "../support/remembered.js";
 import {
   type CaseWeight,
@@ -62,7 +62,7 @@ function swap(list: number[], left: number, right: number): void {
 
 /** A table of `tokens` rows: columns of a bell curve, then the logits of experts. */
 export function routedTable(dice: Dice, tokens: number, width: number, logits: () => readonly number[]): CaseWeight {
-  const rows = Array.from({ length: tokens }, () => [...Array.from({ length: width }, () => dice.bell()), ...logits()]);
+  const rows = Array.from({ length: tokens }, () => [...drawFloats(width, () => dice.bell()), ...logits()]);
   return floats([rows[0].length, tokens], rows.flat());
 }
 

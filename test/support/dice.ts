@@ -27,3 +27,13 @@ export class Dice {
     return this.between(-1, 1) + this.between(-1, 1) + this.between(-1, 1);
   }
 }
+
+/**
+ * Numbers drawn one after the other. A loop, because `Float32Array.from` asks for every element by name, which takes longer
+ * than drawing it.
+ */
+export function drawFloats(length: number, draw: (index: number) => number): Float32Array {
+  const values = new Float32Array(length);
+  for (let index = 0; index < length; index++) values[index] = draw(index);
+  return values;
+}

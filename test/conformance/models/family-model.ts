@@ -5,7 +5,7 @@ import { ROPE_FACTORS, shapeKeys, shapeWeights } from "../../../src/cli/synth/sh
 import type { ModelShape } from "../../../src/cli/synth/shape.js";
 import { type GgufEntry, str, u32 } from "../../../src/gguf/entry.js";
 import { encodeTensor } from "../../../src/quant/codec.js";
-import { Dice } from "../../support/dice.js";
+import { Dice, drawFloats } from "../../support/dice.js";
 import { byteVocabulary, type MadeTensor, type RandomModel } from "./random-model.js";
 
 const LOGIT_SIZE = 3;
@@ -115,7 +115,7 @@ function predictor(
 function randomTensor(dice: Dice, name: string, shape: readonly number[], role: "matrix" | "vector"): MadeTensor {
   const elements = shape.reduce((total, length) => total * length, 1);
   const draw = role === "matrix" ? matrixDraw(dice, name, shape[0]) : vectorDraw(dice, name);
-  const values = Float32Array.from({ length: elements }, (_, index) => draw(index));
+  const values = drawFloats(elements, draw);
   return { name, type: "F32", shape, data: encodeTensor("F32", values) };
 }
 

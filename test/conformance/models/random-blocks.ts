@@ -5,7 +5,7 @@
 import { encodeTensor } from "../../../src/quant/codec.js";
 import { floatToHalf } from "../../../src/quant/half.js";
 import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.js";
-import type { Dice } from "../../support/dice.js";
+import { type Dice, drawFloats } from "../../support/dice.js";
 
 /** Writes one block at `at`, whose values have about the root mean square `size`. */
 type BlockMaker = (dice: Dice, bytes: Uint8Array, at: number, size: number) => void;
@@ -56,7 +56,7 @@ export function randomTensor(dice: Dice, type: SupportedTypeName, elements: numb
   if (type === "F32" || type === "F16" || type === "BF16") {
     return encodeTensor(
       type,
-      Float32Array.from({ length: elements }, () => dice.bell() * size),
+      drawFloats(elements, () => dice.bell() * size),
     );
   }
   const { blockElements, blockBytes } = layoutByName(type);
@@ -78,7 +78,8 @@ const HALF_SCALES: Partial<Record<SupportedTypeName, number>> = {
 /** Blocks whose bytes are all possible ones, also those that quantisers never write; scales give values of f16's range. */
 export function anyBlocks(dice: Dice, type: SupportedTypeName, blocks: number): Uint8Array {
   const { blockBytes } = layoutByName(type);
-  const bytes = Uint8Array.from({ length: blocks * blockBytes }, () => dice.below(256));
+  const bytes = new Uint8Array(blocks * blockBytes);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = dice.below(256);
   const scaleAt = HALF_SCALES[type];
   for (let at = 0; at < bytes.length; at += blockBytes) {
     if (scaleAt !== undefined) putHalf(bytes, at + scaleAt, dice.between(0.001, 0.1));
