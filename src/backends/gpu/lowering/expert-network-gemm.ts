@@ -7,7 +7,7 @@ import type { WeightedRmsNorm } from "../../../graph/fusion.js";
 import type { GroupedMatmulOperation, MatmulOperation } from "../../../graph/operation.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
 import { expertOrderLaunch } from "./expert-order.js";
-import { lowerRoute, type SlotSum, sumSlots } from "./experts.js";
+import { lowerRoute, type SlotSum, slotSumLaunch } from "./experts.js";
 import { byWidth, canBeGated, type GroupedGemm, groupedGemmLaunch, isRouted, usesGroupedGemm } from "./grouped-gemm.js";
 import { prepareGroupedInput } from "./grouped-input.js";
 import { prepareNormedHalves } from "./inputs.js";
@@ -129,7 +129,7 @@ function lowerSum(
   const added = residual === undefined ? undefined : context.matrix(residual);
   const others: Omit<SlotSum, "out"> = shared === undefined ? {} : { shared };
   if (added === undefined || slotOf[result] !== slotOf[down.out])
-    return [sumSlots(context, sum, { out, ...others, ...(added === undefined ? {} : { residual: added }) })];
+    return [slotSumLaunch(context, sum, { out, ...others, ...(added === undefined ? {} : { residual: added }) })];
   const summed = context.matrix(sum.out);
-  return [sumSlots(context, sum, { out: summed, ...others }), addRows(context, summed, added, out)];
+  return [slotSumLaunch(context, sum, { out: summed, ...others }), addRows(context, summed, added, out)];
 }

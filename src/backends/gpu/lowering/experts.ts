@@ -42,7 +42,7 @@ export interface SlotSum {
 }
 
 /** The launch of the sum over the slots of a network's last matmul. */
-export function sumSlots(
+export function slotSumLaunch(
   context: LoweringContext,
   { input: source, slots }: SumSlotsOperation,
   { out, shared, residual }: SlotSum,
@@ -75,6 +75,6 @@ export const EXPERT_LOWERINGS = {
     lower: (context, operation) => [lowerRoute(context, operation)],
   },
   "sum-slots": {
-    lower: (context, operation) => [sumSlots(context, operation, { out: context.matrix(operation.out) })],
+    lower: (context, operation) => [slotSumLaunch(context, operation, { out: context.matrix(operation.out) })],
   },
 } satisfies SomeOperationLowerings;
