@@ -74,7 +74,7 @@ function settingWarnings(call: LanguageModelV4CallOptions): readonly SharedV4War
       warn(`provider-defined tool ${tool.id}`, "this provider runs no tools; the model was not offered this one");
       continue;
     }
-    if (tool.inputExamples !== undefined)
+    if ((tool.inputExamples ?? []).length > 0)
       warn(
         "inputExamples of tools",
         `the model was not shown those of "${tool.name}"; describe them in its description`,
