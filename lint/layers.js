@@ -27,7 +27,7 @@ export const LAYERS = [
   ["engine"],
   ["completion"],
   ["model"],
-  ["index", "internals", "server", "cli"],
+  ["index", "internals", "server", "cli", "ai"],
 ];
 
 /**
@@ -76,6 +76,8 @@ const STRANGERS = [
   ["backends", "architectures"],
   ["loader", "architectures"],
   ["server", "cli"],
+  ["server", "ai"],
+  ["cli", "ai"],
   ["kv-cache", "tokenizer"],
   ["kv-cache", "sampler"],
   ["kv-cache", "chat"],

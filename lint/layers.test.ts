@@ -23,6 +23,7 @@ describe("judgeImport", () => {
     ["src/engine/engine.ts", "src/backends/registry.ts"],
     ["src/plan/execution-plan.ts", "src/loader/gguf-loader.ts"],
     ["src/server/server.ts", "src/index.ts"],
+    ["src/ai/provider.ts", "src/model/load-model.ts"],
     ["src/quant/quant.test.ts", "test/fixtures/golden.ts"],
     ["src/gguf/testing/model.ts", "src/engine/engine.ts"],
     ["test/conformance/suite.ts", "src/cli/main.ts"],
@@ -56,6 +57,7 @@ describe("judgeImport", () => {
     ["src/loader/gguf-loader.ts", "src/backends/registry.ts"],
     ["src/server/server.ts", "src/cli/main.ts"],
     ["src/cli/main.ts", "src/server/server.ts"],
+    ["src/ai/provider.ts", "src/server/index.ts"],
     ["src/kv-cache/block-pool.ts", "src/sampler/chain.ts"],
     ["src/chat/template.ts", "src/tokenizer/bpe.ts"],
   ])("rejects strangers: %s and %s", (from, to) => {

@@ -19,6 +19,13 @@ export function refuseUnknownKeys(where: string, options: object, known: readonl
   }
 }
 
+/** The options without keys whose value is undefined. */
+export function definedOptions<Options extends object>(
+  options: Options,
+): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
+}
+
 /** Throws OPTION_VALUE with what was expected and what was found. */
 export function refuseValue(where: string, option: string, expected: string, found: unknown): never {
   const shown = describeValue(found);

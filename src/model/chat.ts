@@ -16,10 +16,15 @@ export interface ToolCall extends ChatToolCall {
   readonly input: unknown;
 }
 
-/** One event of a reply: text, reasoning, or a complete tool call. */
+/**
+ * One event of a reply: text, reasoning, or a tool call. A call starts, grows by deltas of its arguments, and is given as
+ * a whole when it is complete; one that a limit cuts off has no "tool-call" event.
+ */
 export type ReplyEvent =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
+  | { readonly type: "tool-call-start"; readonly id: string; readonly name: string }
+  | { readonly type: "tool-call-delta"; readonly id: string; readonly text: string }
   | ({ readonly type: "tool-call" } & ToolCall);
 
 /** The complete reply of a chat. */
@@ -141,9 +146,11 @@ export class Chat<Value = undefined> implements AsyncIterable<ReplyEvent>, Promi
     // Events are read once: if the result was requested first, they arrive at the end, as a whole.
     if (this.#result !== undefined) return yield* wholeEvents(await this.#result);
     const stream = await this.#begin();
+    const callIds: string[] = [];
     try {
       for await (const event of stream) {
-        const shown = replyEvent(event);
+        if (event.type === "tool-call-start") callIds[event.index] = event.id;
+        const shown = replyEvent(event, callIds);
         if (shown !== undefined) yield shown;
       }
     } catch (error) {
@@ -196,7 +203,8 @@ function withInput(call: ChatToolCall): ToolCall {
   return { ...call, input: parsedJson(call.arguments) };
 }
 
-function replyEvent(event: ChatEvent): ReplyEvent | undefined {
+/** An event as callers of the library see it; `callIds` has the ids of the calls that have started. */
+function replyEvent(event: ChatEvent, callIds: readonly string[]): ReplyEvent | undefined {
   switch (event.type) {
     case "text":
       return event.text === "" ? undefined : { type: "text", text: event.text };
@@ -207,7 +215,9 @@ function replyEvent(event: ChatEvent): ReplyEvent | undefined {
       return { type: "tool-call", ...withInput({ id, name, arguments: text }) };
     }
     case "tool-call-start":
+      return { type: "tool-call-start", id: event.id, name: event.name };
     case "tool-call-delta":
+      return { type: "tool-call-delta", id: callIds[event.index], text: event.text };
     case "finish":
       return undefined;
     default:

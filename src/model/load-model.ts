@@ -5,6 +5,7 @@ import { AUTO_BACKEND, startBackend } from "../backends/registry.js";
 import { MAX_SEQUENCES, resolveServingOptions, type ServingOptions } from "../engine/serving-options.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
+import { definedOptions } from "../options.js";
 import { typedErrors } from "./typed-errors.js";
 import {
   callback,
@@ -93,10 +94,5 @@ export async function openModel(
     ...(device === undefined ? {} : { device }),
     ...(deterministic === undefined ? {} : { deterministic }),
   });
-  return await Model.open(path, backend, { ...defined(opening), ...served });
-}
-
-/** The options without keys whose value is undefined. */
-function defined<Options extends object>(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+  return await Model.open(path, backend, { ...definedOptions(opening), ...served });
 }

@@ -56,3 +56,11 @@ it("installs what its dependencies ask for, without overrides", () => {
   );
   expect(Object.keys(packageJson.overrides).filter((name) => names.has(name))).toEqual([]);
 });
+
+it("refuses no project because of the AI SDK that it has", () => {
+  // npm fails to install a package whose optional peers exclude a version that the project has, even if the project never
+  // imports what needs the peer: docs/ai-sdk.md has the versions that `rocmforge/ai` works with.
+  expect(packageJson.peerDependencies).toEqual({ "@ai-sdk/provider": "*", ai: "*" });
+  const optional = Object.entries(packageJson.peerDependenciesMeta).filter(([, meta]) => meta.optional);
+  expect(optional.map(([name]) => name)).toEqual(Object.keys(packageJson.peerDependencies));
+});

@@ -1,7 +1,7 @@
 // The files under examples/ as a user runs them: against the installed package, type-checked strictly, with the embedded
 // model. Beside them: what the package loads when it is imported, and that it can be required.
 
-import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PackedPackage, ROOT } from "./packed-package.js";
@@ -56,7 +56,27 @@ describe("the installed package", { timeout: 120_000 }, () => {
     project.node("--import", RECORDER, "imports.js");
     const loaded = readFileSync(project.file("loaded.txt"), "utf8").split("\n");
     expect(loaded.some((url) => url.endsWith("/rocmforge/dist/index.js"))).toBe(true);
-    const unwanted = /fastify|pino|zod|prom-client|light-my-request|jinja|\/dist\/(?:server|cli|grammar)\/|node:http/;
+    const unwanted =
+      /fastify|pino|zod|prom-client|light-my-request|jinja|\/dist\/(?:server|cli|grammar|ai)\/|node:http/;
+    expect(loaded.filter((url) => unwanted.test(url))).toEqual([]);
+  });
+
+  it("offers its models to the AI SDK without loading the SDK, which is not installed, or HTTP code", () => {
+    writeFileSync(
+      project.file("provider.js"),
+      `import { embeddedModelPath } from "rocmforge";
+      import { createRocmForge } from "rocmforge/ai";
+      const provider = createRocmForge({ models: { story: embeddedModelPath() } });
+      const prompt = [{ role: "user", content: [{ type: "text", text: "Who?" }] }];
+      const { usage } = await provider("story").doGenerate({ prompt, maxOutputTokens: 1 });
+      console.log(usage.outputTokens.total);
+      await provider.dispose();`,
+    );
+    rmSync(project.file("loaded.txt"), { force: true });
+    expect(project.node("--import", RECORDER, "provider.js")).toBe("1\n");
+    const loaded = readFileSync(project.file("loaded.txt"), "utf8").split("\n");
+    expect(loaded.some((url) => url.endsWith("/rocmforge/dist/ai/index.js"))).toBe(true);
+    const unwanted = /@ai-sdk|node_modules\/ai\/|fastify|pino|prom-client|\/dist\/(?:server|cli)\/|node:http/;
     expect(loaded.filter((url) => unwanted.test(url))).toEqual([]);
   });
 
@@ -69,9 +89,10 @@ describe("the installed package", { timeout: 120_000 }, () => {
       const { GgufFile } = require("rocmforge/gguf");
       const { ExecutionPlan } = require("rocmforge/internals");
       const { serve } = require("rocmforge/server");
-      console.log([loadModel, GgufFile, ExecutionPlan, serve].map((each) => typeof each).join(" "));`;
+      const { createRocmForge } = require("rocmforge/ai");
+      console.log([loadModel, GgufFile, ExecutionPlan, serve, createRocmForge].map((each) => typeof each).join(" "));`;
       writeFileSync(project.file("required.cjs"), program);
-      expect(project.node("required.cjs")).toBe("function function function function\n");
+      expect(project.node("required.cjs")).toBe("function function function function function\n");
     },
   );
 });

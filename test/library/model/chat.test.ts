@@ -6,7 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { embeddedModelPath, loadModel, type Model, type Reply, Session, type Tool } from "../../../src/index.js";
+import {
+  embeddedModelPath,
+  loadModel,
+  type Model,
+  type Reply,
+  type ReplyEvent,
+  Session,
+  type Tool,
+} from "../../../src/index.js";
 
 let model: Model;
 let folder: string;
@@ -104,10 +112,16 @@ describe("chat", () => {
 
   test("a required tool is called with arguments that satisfy its schema", async () => {
     const chat = model.chat(user("What is the weather?"), { tools: [weather], toolChoice: "required", seed: 2 });
-    const calls = [];
-    for await (const event of chat) if (event.type === "tool-call") calls.push(event);
+    const events: ReplyEvent[] = [];
+    for await (const event of chat) events.push(event);
+    const calls = events.filter((event) => event.type === "tool-call");
     const { toolCalls, finishReason, message } = await chat.result;
     expect(finishReason).toBe("tool-calls");
+    // The call as it grows: its name first, then its arguments under the same id.
+    const [{ id, name, arguments: text }] = toolCalls;
+    expect(events[0]).toEqual({ type: "tool-call-start", id, name });
+    const deltas = events.filter((event) => event.type === "tool-call-delta" && event.id === id);
+    expect(deltas.map((event) => (event as { text: string }).text).join("")).toBe(text);
     expect(calls.map(({ input }) => input)).toEqual(toolCalls.map(({ input }) => input));
     expect(["Oslo", "Rome"]).toContain((toolCalls[0].input as { town: string }).town);
     expect(message.toolCalls).toHaveLength(1);

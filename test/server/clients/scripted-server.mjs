@@ -65,7 +65,8 @@ class WrittenAnswer {
   }
 }
 
-function scripted(model, script, log) {
+/** An engine whose completions are what the script says; each one is passed to `log`. */
+export function scripted(model, script, log) {
   const { tokenizer, vocabularySize } = model;
   return new Proxy(model, {
     get(target, name) {
