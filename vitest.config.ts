@@ -16,7 +16,8 @@ export default defineConfig({
     testTimeout: full ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the two cores that this is measured on: tests of servers wait for half of their time.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },

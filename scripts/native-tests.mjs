@@ -3,7 +3,7 @@
 // changed is compiled again. `host` is this machine; `aarch64` is cross-compiled and runs under qemu-user.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,8 @@ import { isRunning, runProgram, ScriptError } from "./tool.mjs";
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export const NATIVE = join(ROOT, "native", "cpu");
 const CACHE = join(ROOT, ".cache", "native-test");
+/** Precompiled for the engine and the tests, not for kernels, which include nearly nothing. */
+const STANDARD_LIBRARY = join(NATIVE, "test", "standard-library.h");
 /** The time after which a hanging program is ended. */
 const RUN_LIMIT_MS = 5 * 60_000;
 /** The longest takes a quarter of this on a busy machine. */
@@ -139,6 +141,7 @@ function plainUnit(target, path) {
   return {
     source: join(NATIVE, path),
     flags: TARGETS[target].isas.map((isa) => `-DROCMFORGE_HAS_${isa.toUpperCase()}`),
+    header: existsSync(STANDARD_LIBRARY) ? STANDARD_LIBRARY : undefined,
   };
 }
 
@@ -148,6 +151,8 @@ class Compilation {
     this.version = version;
     this.folder = join(CACHE, target);
     this.used = new Set();
+    /** Being precompiled, by key. */
+    this.headers = {};
     mkdirSync(this.folder, { recursive: true });
   }
 
@@ -166,14 +171,29 @@ class Compilation {
     return path;
   }
 
-  async object({ source, flags }) {
+  async object({ source, flags, header }) {
     const { compiler, flags: common } = TARGETS[this.target];
     const files = [...withIncludes(source)].toSorted();
     const all = [...common, ...flags];
     const key = keyOf([this.version, ...all, ...files.flatMap((file) => [relative(NATIVE, file), readFileSync(file)])]);
+    const precompiled = header === undefined ? [] : ["-include", await this.precompiled(header, all)];
     return await this.cached(key, ".o", (path) =>
-      this.tool(compiler, [...all, `-I${NATIVE}`, "-c", source, "-o", path], source),
+      this.tool(compiler, [...all, ...precompiled, `-I${NATIVE}`, "-c", source, "-o", path], source),
     );
+  }
+
+  /** A copy of the header with its compiled form beside it, where compilers look for it. */
+  precompiled(header, flags) {
+    const text = readFileSync(header);
+    const key = keyOf([this.version, ...flags, text]);
+    const { compiler } = TARGETS[this.target];
+    this.headers[key] ??= this.cached(key, ".h", async (path) => writeFileSync(path, text)).then(async (copy) => {
+      await this.cached(key, ".h.gch", (path) =>
+        this.tool(compiler, [...flags, "-x", "c++-header", copy, "-o", path], header),
+      );
+      return copy;
+    });
+    return this.headers[key];
   }
 
   /** An archive, so that a test's own replacement of a unit takes precedence. */

@@ -8,7 +8,7 @@
 
 namespace rocmforge {
 
-void test_attention(const RowIsa& isa);
+void test_attention(const RowIsa& isa, size_t parity);
 void test_expert_rows(const RowIsa& isa);
 
 namespace {
@@ -302,6 +302,7 @@ void test_exponential(const RowIsa& isa) {
 }  // namespace rocmforge
 
 int main() {
+  size_t parity = 0;
   for (const rocmforge::RowIsa& isa : rocmforge::row_isas()) {
     rocmforge::test_exponential(isa);
     rocmforge::test_tanh(isa);
@@ -311,7 +312,7 @@ int main() {
     rocmforge::test_elementwise(isa);
     rocmforge::test_convert(isa);
     rocmforge::test_logits(isa);
-    rocmforge::test_attention(isa);
+    rocmforge::test_attention(isa, parity++);
     rocmforge::test_expert_rows(isa);
     printf("%s: ok\n", isa.name);
   }
