@@ -58,6 +58,7 @@ export const ERROR_CODES = {
   CONTEXT_UNDERFLOW: "The text is shorter than one window of the perplexity computation.",
   SERVING_QUEUE_FULL: "The request queue is full; try again later.",
   SERVING_MODEL_UNKNOWN: "No model of that name is served.",
+  SERVING_UNREACHABLE: "No server of this kind answers at an address.",
   SERVING_STOPPING: "The server is shutting down and accepts no new requests.",
   SERVING_TOO_LARGE: "The request can never fit the KV cache, even alone.",
   SERVING_REQUEST: "A request is invalid.",

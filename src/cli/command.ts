@@ -25,13 +25,20 @@ interface CommandWords {
   readonly examples: readonly Example[];
   /** Names of the arguments that are not options, all of them optional. */
   readonly positionals: readonly string[];
+  /** The name of the arguments after `--`, if the command passes them on to another program. */
+  readonly rest?: string;
 }
 
 /** A command with the types of its option table. */
 interface CommandDefinition<Table extends OptionTable> extends CommandWords {
   readonly options: Table;
   /** Runs the command; returns the exit status. */
-  run(values: OptionValues<Table>, positionals: readonly string[], context: CommandContext): Promise<number>;
+  run(
+    values: OptionValues<Table>,
+    positionals: readonly string[],
+    context: CommandContext,
+    rest: readonly string[],
+  ): Promise<number>;
 }
 
 /** A command as the dispatcher sees it. */
@@ -46,10 +53,12 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
   return {
     ...words,
     async execute(args, context) {
-      const { values, positionals } = parseOptions(words.name, definition.options, args);
+      const end = words.rest === undefined ? -1 : args.indexOf("--");
+      const [own, rest] = end === -1 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
+      const { values, positionals } = parseOptions(words.name, definition.options, own);
       if (positionals.length > words.positionals.length)
         throw unexpectedArgument(words.name, positionals[words.positionals.length]);
-      return await run(values, positionals, context);
+      return await run(values, positionals, context, rest);
     },
   };
 }

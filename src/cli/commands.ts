@@ -7,6 +7,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   generate: async () => (await import("./commands/generate.js")).generate,
   chat: async () => (await import("./commands/chat.js")).chat,
   serve: async () => (await import("./commands/serve.js")).serve,
+  launch: async () => (await import("./commands/launch.js")).launchClient,
   inspect: async () => (await import("./commands/inspect.js")).inspect,
   tokenize: async () => (await import("./commands/tokenize.js")).tokenize,
   perplexity: async () => (await import("./commands/perplexity.js")).perplexity,

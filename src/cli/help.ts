@@ -62,6 +62,7 @@ export function shortHelp(commands: readonly Command[], width = terminalWidth(pr
 /** The text of `rocmforge help COMMAND`. */
 export function commandHelp(command: Command, width = terminalWidth()): string {
   const positionals = command.positionals.map((name) => ` [${name}]`).join("");
+  const rest = command.rest === undefined ? "" : ` [-- ${command.rest}]`;
   const sections = new Map<string, (readonly [string, string])[]>();
   for (const [name, spec] of Object.entries(command.options)) {
     const title = spec.section ?? "";
@@ -79,7 +80,7 @@ export function commandHelp(command: Command, width = terminalWidth()): string {
   return [
     wrapText(`rocmforge ${command.name}: ${command.summary}`, width),
     "",
-    wrapText(`usage: rocmforge ${command.name}${positionals} [options]`, width),
+    wrapText(`usage: rocmforge ${command.name}${positionals} [options]${rest}`, width),
     ...(command.about.length === 0 ? [] : ["", wrapText(command.about.join(" "), width)]),
     ...listed,
     "",

@@ -24,6 +24,7 @@ const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
   ["models", "--model"],
   ["host", "--host"],
   ["port", "--port"],
+  ["ollamaPort", "--ollama-port"],
   ["apiKeys", "--api-key-file"],
   ["corsOrigins", "--cors"],
   ["allowedHosts", "--allowed-host"],

@@ -44,6 +44,8 @@ export interface LaunchOptions {
 export interface RunningServer extends AsyncDisposable {
   /** The server's address: `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** The address for clients of Ollama, if there is another one: `http://127.0.0.1:11434`. */
+  readonly ollamaUrl: string | undefined;
   /** Whether the server accepts connections from other machines without an API key. */
   readonly isOpenToAll: boolean;
   /**
@@ -103,7 +105,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const parts: Parts = { server, loads, pool, threads: [chat, grammar] };
   try {
     // Before a model is loaded: a port that is in use is reported at once.
-    const url = await listen(server, serverOptions);
+    const urls = await listen(server, serverOptions);
     // A template that fails is reported to the requests that use it.
     using lease = await pool.acquire(first.name, signal);
     await unlessAborted(
@@ -114,7 +116,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
     const warm = warmUps.get(first.name) ?? Promise.resolve();
     return runningServer(
       parts,
-      url,
+      urls,
       warm.then(() => becomeReady(readiness, parts, first.name)),
       serverOptions,
     );
@@ -165,14 +167,14 @@ async function load({ openModel }: LaunchOptions, entry: ModelEntry, signal: Abo
 
 function runningServer(
   parts: Parts,
-  url: string,
+  urls: Pick<RunningServer, "url" | "ollamaUrl">,
   ready: Promise<void>,
   { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings,
 ): RunningServer {
   let stopped: Promise<void> | undefined;
   const stop = (timeoutMs: number): Promise<void> => (stopped ??= takeApart(parts, timeoutMs));
   return {
-    url,
+    ...urls,
     ready,
     isOpenToAll: !isLoopback(host) && apiKeys.length === 0,
     models: () => parts.pool.list(),
@@ -181,16 +183,35 @@ function runningServer(
   };
 }
 
-async function listen(server: Server, { host = DEFAULT_HOST, port = DEFAULT_PORT }: ServerSettings): Promise<string> {
+async function listen(
+  server: Server,
+  { host = DEFAULT_HOST, port = DEFAULT_PORT, ollamaPort }: ServerSettings,
+): Promise<Pick<RunningServer, "url" | "ollamaUrl">> {
+  const url = await explained(server.listen(), { option: "port", port, host });
+  // The same port of localhost is the server's own already.
+  if (ollamaPort === undefined || (ollamaPort !== 0 && url.endsWith(`:${ollamaPort}`)))
+    return { url, ollamaUrl: undefined };
+  const target = { option: "ollamaPort", port: ollamaPort, host: DEFAULT_HOST };
+  return { url, ollamaUrl: await explained(server.listenLocally(ollamaPort), target) };
+}
+
+interface ListenTarget {
+  readonly option: string;
+  readonly port: number;
+  readonly host: string;
+}
+
+/** The address; a port or a host that cannot be listened on is refused by the name of its option. */
+async function explained(listening: Promise<string>, { option, port, host }: ListenTarget): Promise<string> {
   try {
-    return await server.listen();
+    return await listening;
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     switch (code) {
       case "EADDRINUSE":
-        return refuseValue("server", "port", "one that is free", `${port}, which another program listens on`);
+        return refuseValue("server", option, "one that is free", `${port}, which another program listens on`);
       case "EACCES":
-        return refuseValue("server", "port", "one that this user may listen on", String(port));
+        return refuseValue("server", option, "one that this user may listen on", String(port));
       case "EADDRNOTAVAIL":
       case "ENOTFOUND":
       case "EAI_AGAIN":

@@ -21,6 +21,7 @@ import { AccessControl } from "./http/access.js";
 import { ConnectionLimit } from "./http/connection-limit.js";
 import { socketOf, whenUnread } from "./http/connection.js";
 import { checkEncoding, readJsonBody } from "./http/json-body.js";
+import { LocalListener } from "./http/local-listener.js";
 import { ServerMetrics } from "./http/metrics.js";
 import { createRequestId, MAX_URL_CHARACTERS, RequestAdmission, sendError } from "./http/request-admission.js";
 import { RequestError } from "./http/request-error.js";
@@ -33,6 +34,8 @@ import { createRoutes } from "./routes/table.js";
 export interface Server {
   /** Resolves with the address when the server listens. */
   listen(): Promise<string>;
+  /** Also accepts connections on this port of localhost, until the server stops; resolves with the address. */
+  listenLocally(port: number): Promise<string>;
   /** `http://127.0.0.1:8080`; undefined before it listens. */
   readonly address: string | undefined;
   readonly requestsInFlight: number;
@@ -129,7 +132,10 @@ function addHooks(
   app.addHook("onRequest", async (request, reply) => {
     admission.begin(request, reply);
     if (admission.admit(request, reply) === "preflight") return reply.code(204).send();
-    if (request.routeOptions.config.tracked !== true) return undefined;
+    const { refusal, tracked } = request.routeOptions.config;
+    if (refusal !== undefined && !request.is404)
+      throw new RequestError(refusal, { status: 501, code: "not_implemented" });
+    if (tracked !== true) return undefined;
     checkEncoding(request.headers["content-encoding"]);
     request.inFlight = tracker.begin(reply.raw);
     return undefined;
@@ -155,8 +161,10 @@ function addHooks(
 function lifecycle(app: FastifyInstance, { options, tracker, tokenization }: ServerContext): Server {
   let address: string | undefined;
   let stopped: Promise<void> | undefined;
+  const listeners: LocalListener[] = [];
   const close = async (timeoutMs: number): Promise<void> => {
     await tracker.drain(timeoutMs);
+    for (const listener of listeners) listener.close();
     await app.close();
     await tokenization[Symbol.asyncDispose]();
   };
@@ -172,6 +180,11 @@ function lifecycle(app: FastifyInstance, { options, tracker, tokenization }: Ser
       await app.listen({ host: options.host, port: options.port, backlog: BACKLOG_CONNECTIONS });
       address = addressText(app.server.address() as AddressInfo);
       return address;
+    },
+    async listenLocally(port) {
+      const listener = await LocalListener.open(app.server, port);
+      listeners.push(listener);
+      return listener.address;
     },
     stop(timeoutMs = DEFAULT_STOP_TIMEOUT_MS) {
       if (!(timeoutMs >= 0)) refuseValue("server", "timeoutMs", "milliseconds from 0 up", timeoutMs);

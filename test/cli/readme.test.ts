@@ -14,6 +14,7 @@ it("has samples of every command", () => {
     "doctor",
     "generate",
     "inspect",
+    "launch",
     "perplexity",
     "plan",
     "serve",

@@ -6,7 +6,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
-const COMMANDS = ["generate", "chat", "serve", "inspect", "tokenize", "perplexity", "plan"];
+const COMMANDS = ["generate", "chat", "serve", "launch", "inspect", "tokenize", "perplexity", "plan"];
 /** Opening it would fail with another status and code. */
 const NO_MODEL = ["-m", "no-such-model.gguf"];
 

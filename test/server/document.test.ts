@@ -5,6 +5,9 @@ import { expect, test } from "vitest";
 import { chatCompletionRequestSchema } from "../../src/server/routes/openai/chat-completions/request.js";
 import { completionRequestSchema } from "../../src/server/routes/openai/completions/request.js";
 import { embeddingRequestSchema } from "../../src/server/routes/openai/embeddings.js";
+import { ollamaChatSchema } from "../../src/server/routes/ollama/chat.js";
+import { embedSchema } from "../../src/server/routes/ollama/embed.js";
+import { generateSchema } from "../../src/server/routes/ollama/generate.js";
 import { DEFAULT_LIMITS } from "../../src/server/http/limits.js";
 import { messageRequestSchema } from "../../src/server/routes/anthropic/messages/request.js";
 import { responseRequestSchema } from "../../src/server/routes/openai/responses/request.js";
@@ -18,6 +21,9 @@ const forms = [
   embeddingRequestSchema,
   responseRequestSchema,
   messageRequestSchema,
+  ollamaChatSchema,
+  generateSchema,
+  embedSchema,
 ].map((form) => form(DEFAULT_LIMITS));
 
 test("names every field that has no effect or is refused", () => {

@@ -70,6 +70,21 @@ test("describes itself by the schemas it judges with", async () => {
   const { json } = await served.get("/openapi.json");
   expect(json.openapi).toBe("3.1.0");
   expect(Object.keys(json.paths).sort()).toEqual([
+    "/",
+    "/api/blobs/{digest}",
+    "/api/chat",
+    "/api/copy",
+    "/api/create",
+    "/api/delete",
+    "/api/embed",
+    "/api/embeddings",
+    "/api/generate",
+    "/api/ps",
+    "/api/pull",
+    "/api/push",
+    "/api/show",
+    "/api/tags",
+    "/api/version",
     "/detokenize",
     "/health",
     "/metrics",

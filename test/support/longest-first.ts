@@ -37,6 +37,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/server/tool-conventions.test.ts",
   "test/grammar/served-answers.test.ts",
   "test/cli/serve.test.ts",
+  "test/cli/launch.test.ts",
   "test/server/unread.test.ts",
   "test/server/serving/soak.test.ts",
   "test/cli/bench.test.ts",

@@ -116,6 +116,14 @@ export function reasoningMarks(
   return REASONING.find(({ open, close }) => template.includes(close) || (hasToken(open) && hasToken(close)));
 }
 
+/** Whether a template knows reasoning, as far as its text shows: the vocabulary may add marks that it does not mention. */
+export function templateCanReason(template: string): boolean {
+  const convention = callConvention(template);
+  return (
+    conventionOf(convention).thought !== undefined || reasoningMarks(template, () => false, convention) !== undefined
+  );
+}
+
 /** The marks of a reasoning block that only the prompt shows, because the template never closes it (OLMo 3 Think). */
 export function openedReasoning(prompt: PromptText, convention: CallConvention): ReasoningMarks | undefined {
   if (conventionOf(convention).marksReply === true) return undefined;

@@ -2,7 +2,7 @@
 
 import { isatty } from "node:tty";
 import { DEFAULT_QUEUED, DEFAULT_SEQUENCES } from "../../engine/serving-options.js";
-import { serve as startServing, type ServeOptions } from "../../server/index.js";
+import { type RunningServer, serve as startServing, type ServeOptions } from "../../server/index.js";
 import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../log/standard-streams.js";
 import { defineCommand } from "../command.js";
 import { formatDuration, printable } from "../format.js";
@@ -25,6 +25,9 @@ const LARGEST_COUNT = 2 ** 31 - 1;
 const LONGEST_IDLE_MINUTES = 10_000;
 const LONGEST_DRAIN_SECONDS = 86_400;
 
+/** The port of Ollama itself. */
+const OLLAMA_PORT = 11_434;
+
 const SERVER = "server";
 const LIMITS = "limit";
 
@@ -46,6 +49,19 @@ const OPTIONS = {
     range: { from: 0, to: 65_535 },
     description: "port to listen on; 0 chooses a free one",
     fallback: 8080,
+  },
+  ollama: {
+    kind: "flag",
+    section: SERVER,
+    description: "also listen where clients of Ollama look for a server, on 127.0.0.1:11434",
+  },
+  "ollama-port": {
+    kind: "count",
+    placeholder: "NUMBER",
+    section: SERVER,
+    range: { from: 0, to: 65_535 },
+    description: "as --ollama, on another port",
+    fallback: "none",
   },
   "api-key-file": {
     kind: "path",
@@ -129,9 +145,10 @@ export const serve = defineCommand({
   name: NAME,
   summary: "serves models over HTTP with OpenAI-compatible endpoints",
   about: [
-    "Clients of OpenAI's and Anthropic's APIs work unchanged: /v1/chat/completions, /v1/completions, /v1/embeddings,",
-    "/v1/responses, /v1/messages; /openapi.json describes everything. Concurrent requests are batched. The first SIGTERM or",
-    "Ctrl-C refuses new requests and waits for in-flight ones; the second exits at once.",
+    "Clients of OpenAI's, Anthropic's and Ollama's APIs work unchanged: /v1/chat/completions, /v1/completions,",
+    "/v1/embeddings, /v1/responses, /v1/messages, /api/chat and the rest of /api; /openapi.json describes everything.",
+    "Concurrent requests are batched. The first SIGTERM or Ctrl-C refuses new requests and waits for in-flight ones; the",
+    "second exits at once.",
   ],
   positionals: [],
   options: OPTIONS,
@@ -178,12 +195,16 @@ async function serveUntilStopped(values: Values): Promise<number> {
     say(`everyone who can reach ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} requires a key`);
   // If the server was interrupted before it was ready, it prints no greeting.
   if (!interrupt.signal.aborted)
-    standardOutputLog().write(greetingText({ url: server.url, models: server.models(), needsKey: apiKeys.length > 0 }));
+    standardOutputLog().write(greetingText({ ...addresses(server), needsKey: apiKeys.length > 0 }));
   await aborted(interrupt.signal);
   const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
   say(`stopping; in-flight requests have ${formatDuration(drainMs)} to finish`);
   await server.stop(drainMs);
   return 0;
+}
+
+function addresses({ url, ollamaUrl, models }: RunningServer) {
+  return { url, ollamaUrl, models: models() };
 }
 
 /** Redirects Node's warnings, which it would write to standard error in a way that blocks. */
@@ -210,6 +231,7 @@ function limit<const Placeholder extends string>(
 /** The options that were given; the others are left out. */
 function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<ServeOptions, "models"> {
   const { "idle-minutes": idleMinutes, "max-concurrent": sequences, "max-queue": queue } = values;
+  const ollamaPort = values["ollama-port"] ?? (values.ollama ? OLLAMA_PORT : undefined);
   return {
     model: loadOptions(values, progress),
     warmUp: !values["no-warm-up"],
@@ -221,6 +243,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
     ...(idleMinutes === undefined ? {} : { idleTimeoutMs: Math.ceil(idleMinutes * MS_PER_MINUTE) }),
     ...(values.host === undefined ? {} : { host: values.host }),
     ...(values.port === undefined ? {} : { port: values.port }),
+    ...(ollamaPort === undefined ? {} : { ollamaPort }),
     corsOrigins: values.cors,
     ...(values["allowed-host"].length === 0 ? {} : { allowedHosts: values["allowed-host"] }),
     strict: values.strict,

@@ -16,6 +16,15 @@ describe("the greeting", () => {
     expect(text).toMatch(/^ {2}other {2}loaded on first request +\/m\/other\.gguf$/m);
   });
 
+  it("prints the address for clients of Ollama on a line of its own", () => {
+    const addresses = { url: "http://127.0.0.1:8080", ollamaUrl: "http://127.0.0.1:11434" };
+    const [first, second] = greetingText({ ...addresses, models: MODELS, needsKey: false }).split("\n");
+    expect([first, second]).toEqual([
+      "rocmforge is listening on http://127.0.0.1:8080",
+      "and on http://127.0.0.1:11434 for clients of Ollama",
+    ]);
+  });
+
   it("shows a request that a shell understands", () => {
     const text = greetingText({ url: "http://[::]:80", models: MODELS, needsKey: true });
     const command = /^ {2}curl (?<words>[^]*?)\n\n/m.exec(text)?.groups?.["words"] ?? "";

@@ -7,12 +7,14 @@ import { countOf, formatTable, printable } from "../format.js";
 interface Greeting {
   /** The URL as bound: `http://0.0.0.0:8080`. */
   readonly url: string;
+  /** The address for clients of Ollama, if there is another one. */
+  readonly ollamaUrl?: string | undefined;
   readonly models: readonly ModelListing[];
   readonly needsKey: boolean;
 }
 
 /** The greeting of a server that listens. */
-export function greetingText({ url, models, needsKey }: Greeting): string {
+export function greetingText({ url, ollamaUrl, models, needsKey }: Greeting): string {
   const rows = models.map(({ name, path, state, contextTokens }) => [
     printable(name),
     stateText(state, contextTokens),
@@ -21,6 +23,7 @@ export function greetingText({ url, models, needsKey }: Greeting): string {
   const name = models[0]?.name ?? "";
   return [
     `rocmforge is listening on ${url}`,
+    ...(ollamaUrl === undefined ? [] : [`and on ${ollamaUrl} for clients of Ollama`]),
     formatTable(rows),
     "",
     "try it:",

@@ -5,6 +5,7 @@
 import type { ChatEvent, ChatResult } from "../../completion/chat-event.js";
 import type { ChatRequest } from "../../completion/chat-request.js";
 import type { ChatStream } from "../../completion/chat-stream.js";
+import type { StreamFraming } from "../http/event-stream.js";
 import type { RequestError } from "../http/request-error.js";
 import {
   acquireModel,
@@ -17,7 +18,7 @@ import {
 } from "./route-context.js";
 
 /** Writes a chat in an API's form, both as events and as one response. */
-interface ChatWriter {
+export interface ChatWriter {
   begin(): Iterable<StreamEvent>;
   add(event: ChatEvent): Iterable<StreamEvent>;
   end(result: ChatResult): Iterable<StreamEvent>;
@@ -34,9 +35,14 @@ interface ChatBody {
 /** What distinguishes one chat API from another. */
 interface ChatApi<Body extends ChatBody, Writer extends ChatWriter> {
   readonly chatRequest: (exchange: Exchange<Body>) => ChatRequest;
-  readonly createWriter: (chat: ChatStream, exchange: Exchange<Body>) => Writer;
+  /** `loadMs` is the time that the request waited for its model. */
+  readonly createWriter: (chat: ChatStream, exchange: Exchange<Body>, loadMs: number) => Writer;
   /** The last event of a stream that fails; there is no writer if the chat had not begun. */
   readonly failure: (error: RequestError, exchange: Exchange<Body>, writer: Writer | undefined) => StreamEvent;
+  /** Whether a request that does not say so is streamed; false by default. */
+  readonly streamsByDefault?: boolean;
+  /** How events are delimited; as server-sent events by default. */
+  readonly framing?: StreamFraming;
   /** Data that follows the last event. */
   readonly lastData?: string;
 }
@@ -50,10 +56,13 @@ export async function handleChat<Body extends ChatBody, Writer extends ChatWrite
   const { limits, logPrompts } = context.options;
   const { body, request, inFlight } = exchange;
   const chatRequest = api.chatRequest(exchange);
-  using output = body.stream === true ? openEventStream(context, exchange) : undefined;
+  const { streamsByDefault = false, framing } = api;
+  using output = (body.stream ?? streamsByDefault) ? openEventStream(context, exchange, framing) : undefined;
   let writer: Writer | undefined;
   try {
+    const askedMs = performance.now();
     using lease = await acquireModel(context, exchange, body.model);
+    const loadMs = performance.now() - askedMs;
     await using chat = context.chats.start(lease.model, chatRequest, {
       signal: inFlight.signal,
       timeLimitMs: limits.timeLimitMs,
@@ -62,7 +71,7 @@ export async function handleChat<Body extends ChatBody, Writer extends ChatWrite
     });
     for await (const event of chat) {
       if (writer === undefined) {
-        writer = api.createWriter(chat, exchange);
+        writer = api.createWriter(chat, exchange, loadMs);
         await sendAll(output, writer.begin());
       }
       await sendAll(output, writer.add(event));

@@ -7,7 +7,7 @@ import type { Tokenization } from "../../completion/tokenization.js";
 import type { ModelLease } from "../../engine/serving.js";
 import { RocmForgeError } from "../../errors.js";
 import type { AccessControl } from "../http/access.js";
-import { EventStream } from "../http/event-stream.js";
+import { EventStream, type StreamFraming } from "../http/event-stream.js";
 import { isLarge, jsonResponse } from "../http/json-response.js";
 import type { ServerMetrics } from "../http/metrics.js";
 import { type FieldNames, RequestError, toRequestError } from "../http/request-error.js";
@@ -38,6 +38,8 @@ declare module "fastify" {
     readonly tracked?: boolean;
     /** Whether no API key is needed. */
     readonly open?: boolean;
+    /** Why every request is refused, before its body is read. */
+    readonly refusal?: string;
   }
 }
 
@@ -64,8 +66,8 @@ interface CommonRoute {
 export interface PostRoute<Body = unknown> extends CommonRoute {
   readonly method: "POST";
   readonly schema: RequestSchema<Body>;
-  /** Whether the response may be a stream of events. */
-  readonly streams?: boolean;
+  /** Whether the response may be a stream of events: true for server-sent events. */
+  readonly streams?: boolean | StreamFraming;
   /** Limit on the body, if it is lower than the server's. */
   readonly maxBodyBytes?: number;
   /** The API's names for request fields that errors of lower layers name. */
@@ -82,8 +84,15 @@ export interface PlainRoute extends CommonRoute {
   handle(request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply>;
 }
 
+/** An endpoint of an API that this server does not have: requests are refused before their body is read. */
+export interface RefusedRoute extends CommonRoute {
+  readonly method: "POST" | "DELETE";
+  /** What the client reads: why, and what to do instead. */
+  readonly refusal: string;
+}
+
 /** An endpoint of the server. */
-export type Route = PlainRoute | PostRoute;
+export type Route = PlainRoute | PostRoute | RefusedRoute;
 
 /** Makes the routes of one endpoint for a server. */
 export type RouteFactory = (context: ServerContext) => readonly Route[];
@@ -92,6 +101,12 @@ export type RouteFactory = (context: ServerContext) => readonly Route[];
 export function registerRoute(app: FastifyInstance, context: ServerContext, route: Route): void {
   const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
   if (route.close !== undefined) app.addHook("onClose", async () => route.close?.());
+  if ("refusal" in route) {
+    const { method, refusal } = route;
+    // The hook that admits requests throws; the handler is never called.
+    app.route({ method, url, config: { refusal }, handler: (_, reply) => reply });
+    return;
+  }
   if (route.method !== "POST") {
     const config = { open: route.needsKey === false };
     app.route({ method: route.method, url, config, handler: (request, reply) => route.handle(request, reply) });
@@ -144,11 +159,18 @@ export async function acquireModel(
   return lease;
 }
 
-/** Clients often have a provider's model names built in: if only one model is served, it answers to any name. */
-function requestedModel({ pool, strict }: ResolvedServerOptions, name: string | undefined): string {
-  const [first, ...others] = pool.list();
+/**
+ * The name of the served model that a request means. Clients often have a provider's model names built in: if only one
+ * model is served, it answers to any name.
+ */
+export function requestedModel(
+  { pool, strict }: Pick<ResolvedServerOptions, "pool" | "strict">,
+  name: string | undefined,
+): string {
+  const served = pool.list();
+  const [first, ...others] = served;
   if (first !== undefined && others.length === 0 && (name === undefined || !strict)) return first.name;
-  if (name !== undefined) return name;
+  if (name !== undefined) return servedName(served, name);
   throw new RequestError("[model] expected the name of a model, found nothing; GET /v1/models lists them", {
     status: 400,
     code: "invalid_value",
@@ -156,12 +178,23 @@ function requestedModel({ pool, strict }: ResolvedServerOptions, name: string | 
   });
 }
 
-/** A response as server-sent events. The status is sent with the first event or keep-alive; dispose it to end it. */
+/** The tag that Ollama's clients may append to a name that has none, or omit. */
+export const LATEST = ":latest";
+
+/** A name with or without the tag `:latest`, as it is served; the name itself if neither is. */
+function servedName(served: readonly { readonly name: string }[], name: string): string {
+  const spellings = [name, name.endsWith(LATEST) ? name.slice(0, -LATEST.length) : `${name}${LATEST}`];
+  return spellings.find((spelling) => served.some((model) => model.name === spelling)) ?? name;
+}
+
+/** A response as a stream of events. The status is sent with the first event or keep-alive; dispose it to end it. */
 export function openEventStream(
   { options: { limits } }: ServerContext,
   { request, reply, inFlight }: Exchange<unknown>,
+  framing: StreamFraming = "sse",
 ): EventStream {
   return new EventStream(reply.raw, {
+    framing,
     headers: reply.getHeaders(),
     unreadBytes: limits.unreadBytes,
     unreadTimeoutMs: limits.unreadTimeoutMs,

@@ -20,6 +20,11 @@ export interface ServerSettings {
   readonly host?: string;
   /** Port to listen on, 8080 by default; 0 chooses a free one. */
   readonly port?: number;
+  /**
+   * Also listens on this port of localhost, where clients of Ollama look for a server (11434 is Ollama's own); by default
+   * on none.
+   */
+  readonly ollamaPort?: number;
   /** API keys, any of which gives access; if empty, no key is needed. */
   readonly apiKeys?: readonly string[];
   /** Origins of web pages that may read responses; "*" allows all, none by default. */
@@ -67,6 +72,7 @@ export interface ResolvedServerOptions {
   readonly readiness: Pick<Readiness, "status">;
   readonly host: string;
   readonly port: number;
+  readonly ollamaPort: number | undefined;
   readonly access: AccessRules;
   readonly strict: boolean;
   readonly logLevel: LogLevel;
@@ -91,6 +97,7 @@ const OPTION_NAMES = [
   "readiness",
   "host",
   "port",
+  "ollamaPort",
   "apiKeys",
   "corsOrigins",
   "allowedHosts",
@@ -110,6 +117,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
   // A program that uses this library owns its standard error.
   const level = options.logLevel ?? (options.logDestination === undefined ? "silent" : "info");
   if (!LOG_LEVELS.includes(level)) refuseValue("server", "logLevel", LOG_LEVELS.join(", "), level);
+  const ollamaPort = optionalCount("server", "ollamaPort", options.ollamaPort, 0, LARGEST_PORT);
   const sampling = { ...options.sampling };
   // Checked here, so that a wrong default does not fail every request.
   resolveSamplerOptions(sampling);
@@ -120,10 +128,11 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     readiness: options.readiness ?? { status: "ok" },
     host,
     port: optionalCount("server", "port", options.port, 0, LARGEST_PORT) ?? DEFAULT_PORT,
+    ollamaPort,
     access: {
       apiKeys: keysOf(options.apiKeys ?? []),
       corsOrigins: originsOf(options.corsOrigins ?? []),
-      allowedHosts: hostsOf(options.allowedHosts, host),
+      allowedHosts: hostsOf(options.allowedHosts, host, ollamaPort !== undefined),
     },
     strict: optionalFlag("server", "strict", options.strict) ?? false,
     logLevel: level,
@@ -159,7 +168,10 @@ function originsOf(origins: unknown): readonly string[] {
   return origins as readonly string[];
 }
 
-function hostsOf(allowed: readonly string[] | undefined, host: string): readonly string[] {
-  if (allowed !== undefined) return textList("server", "allowedHosts", allowed).map((name) => name.toLowerCase());
+/** A server that also listens on localhost is always addressed by localhost's names there. */
+function hostsOf(allowed: readonly string[] | undefined, host: string, isLocalToo: boolean): readonly string[] {
+  const names = textList("server", "allowedHosts", allowed ?? []).map((name) => name.toLowerCase());
+  if (names.length > 0 && isLocalToo) return [...new Set([...names, ...LOOPBACK_HOSTS])];
+  if (allowed !== undefined) return names;
   return isLoopback(host) ? LOOPBACK_HOSTS : [];
 }

@@ -1,12 +1,16 @@
-// Server-sent events to one client. Invariants: the status is sent with the first event, so that a request that fails
+// Events to one client, as server-sent events or as lines of JSON. Invariants: the status is sent with the first event, so that a request that fails
 // earlier has a status of its own; the bytes that wait to be read are limited, and a client that reads none of them for
 // too long is cancelled; no other client waits for it.
 
 import type { ServerResponse } from "node:http";
 import { socketOf, whenOver, whenUnread } from "./connection.js";
 
-/** The limits and callbacks of a stream. */
+/** How events are delimited: server-sent events, or one line of JSON each, as in Ollama's API. */
+export type StreamFraming = "sse" | "ndjson";
+
+/** The form, limits and callbacks of a stream. */
 interface EventStreamOptions {
+  readonly framing: StreamFraming;
   readonly headers: Readonly<Record<string, number | string | string[] | undefined>>;
   readonly unreadBytes: number;
   readonly unreadTimeoutMs: number;
@@ -17,25 +21,27 @@ interface EventStreamOptions {
   readonly onStuck: () => void;
 }
 
-/** Keep proxies from buffering the events. */
-const STREAM_HEADERS = {
-  "content-type": "text/event-stream; charset=utf-8",
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
-} as const;
+const CONTENT_TYPES: Readonly<Record<StreamFraming, string>> = {
+  sse: "text/event-stream; charset=utf-8",
+  ndjson: "application/x-ndjson",
+};
 
-/** Server-sent events as a response; dispose it to end the response. */
+/** Keep proxies from buffering the events. */
+const STREAM_HEADERS = { "cache-control": "no-cache, no-transform", "x-accel-buffering": "no" } as const;
+
+/** Events as a response; dispose it to end the response. */
 export class EventStream implements Disposable {
   readonly #response: ServerResponse;
   readonly #options: EventStreamOptions;
-  readonly #keepAlive: NodeJS.Timeout;
+  /** Undefined for lines of JSON, which have no comments. */
+  readonly #keepAlive: NodeJS.Timeout | undefined;
   #opened = false;
 
   constructor(response: ServerResponse, options: EventStreamOptions) {
     this.#response = response;
     this.#options = options;
-    this.#keepAlive = setInterval(() => this.#comment(), options.keepAliveMs);
-    this.#keepAlive.unref();
+    this.#keepAlive =
+      options.framing === "sse" ? setInterval(() => this.#comment(), options.keepAliveMs).unref() : undefined;
   }
 
   /** Whether the status has been sent. */
@@ -48,10 +54,10 @@ export class EventStream implements Disposable {
     return this.sendText(JSON.stringify(data), event);
   }
 
-  /** Sends an event whose data is one line of text. */
+  /** Sends an event whose data is one line of text; its name is sent only with server-sent events. */
   sendText(data: string, event?: string): Promise<void> | undefined {
     if (!this.#writable()) return undefined;
-    const read = this.#write(event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`);
+    const read = this.#write(this.#frame(data, event));
     // Node emits "drain" only after a write that returned false.
     return !read && this.#response.writableLength > this.#options.unreadBytes ? this.#readOrStuck() : undefined;
   }
@@ -62,6 +68,11 @@ export class EventStream implements Disposable {
     this.#response.end();
     // The client may not read the last events either.
     if (!this.#response.writableFinished) void this.#readOrStuck();
+  }
+
+  #frame(data: string, event: string | undefined): string {
+    if (this.#options.framing === "ndjson") return `${data}\n`;
+    return event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`;
   }
 
   #isGone(): boolean {
@@ -75,10 +86,11 @@ export class EventStream implements Disposable {
   #write(text: string): boolean {
     if (!this.#opened) {
       this.#opened = true;
+      const { framing, headers } = this.#options;
       this.#options.onOpen();
-      this.#response.writeHead(200, { ...this.#options.headers, ...STREAM_HEADERS });
+      this.#response.writeHead(200, { ...headers, ...STREAM_HEADERS, "content-type": CONTENT_TYPES[framing] });
     }
-    this.#keepAlive.refresh();
+    this.#keepAlive?.refresh();
     return this.#response.write(text);
   }
 

@@ -1,5 +1,5 @@
-// Errors as clients get them: a status, a type, a code, and the field at fault, in OpenAI's form, or in Anthropic's
-// under /v1/messages. Invariant: an internal error tells the client nothing else; the log has the details under the
+// Errors as clients get them: a status, a type, a code, and the field at fault, in OpenAI's form, in Anthropic's under
+// /v1/messages, or in Ollama's under /api. Invariant: an internal error tells the client nothing else; the log has the details under the
 // request's id.
 
 import { FileError, GgufError, RocmForgeError, type ErrorCode } from "../../errors.js";
@@ -233,11 +233,27 @@ export function speaksAnthropic(url: string | undefined): boolean {
   return /^\/v1\/messages(?:[/?]|$)/.test(url ?? "");
 }
 
+/** The body of an error in Ollama's form. */
+interface OllamaErrorBody {
+  readonly error: string;
+}
+
+/** An error in Ollama's form. Its clients recognise an unknown model by these words. */
+export function ollamaErrorBody({ code, message }: RequestError): OllamaErrorBody {
+  return { error: code === "model_not_found" ? `model not found: ${message}` : message };
+}
+
+/** Whether errors under this URL have Ollama's form; an error may occur before a route is found. */
+export function speaksOllama(url: string | undefined): boolean {
+  return /^\/api(?:[/?]|$)/.test(url ?? "");
+}
+
 /** An error in the form of the API that the URL belongs to. */
 export function errorBody(
   error: RequestError,
   url: string | undefined,
   requestId: string,
-): OpenAiErrorBody | AnthropicErrorBody {
+): OpenAiErrorBody | AnthropicErrorBody | OllamaErrorBody {
+  if (speaksOllama(url)) return ollamaErrorBody(error);
   return speaksAnthropic(url) ? anthropicErrorBody(error, requestId) : openAiErrorBody(error);
 }

@@ -7,6 +7,11 @@ import { health } from "./native/health.js";
 import { metrics } from "./native/metrics.js";
 import { openApi } from "./native/openapi.js";
 import { tokenizeRoutes } from "./native/tokenize.js";
+import { ollamaChat } from "./ollama/chat.js";
+import { ollamaEmbed } from "./ollama/embed.js";
+import { ollamaGenerate } from "./ollama/generate.js";
+import { ollamaModels } from "./ollama/models.js";
+import { ollamaRefused } from "./ollama/refused.js";
 import { chatCompletions } from "./openai/chat-completions/route.js";
 import { completions } from "./openai/completions/route.js";
 import { embeddings } from "./openai/embeddings.js";
@@ -20,6 +25,11 @@ const ENDPOINTS: readonly RouteFactory[] = [
   responses,
   embeddings,
   messages,
+  ollamaChat,
+  ollamaGenerate,
+  ollamaEmbed,
+  ollamaModels,
+  ollamaRefused,
   tokenizeRoutes,
   health,
   metrics,

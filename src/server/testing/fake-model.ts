@@ -67,7 +67,7 @@ interface FakeScript {
 export class FakeModel implements ModelEngine {
   readonly tokenizer: Tokenizer = fakeTokenizer;
   readonly vocabularySize: number = VOCABULARY_SIZE;
-  readonly chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
+  chatTemplates: ChatTemplates = { default: undefined, toolUse: undefined };
   readonly requests: CompletionRequest[] = [];
   script: FakeScript = {};
   /** If undefined, the model has no file, and its texts are tokenized on the main thread. */
@@ -264,6 +264,8 @@ export class FakeModelPool implements ModelPool {
   loading: Promise<void> | undefined;
   /** States of models other than "loaded". */
   readonly states = new Map<string, ModelListing["state"]>();
+  /** Paths of real files, for tests that read them. */
+  readonly paths = new Map<string, string>();
   recoveries = 0;
   readonly #models: ReadonlyMap<string, FakeModel>;
 
@@ -274,7 +276,7 @@ export class FakeModelPool implements ModelPool {
   list(): readonly ModelListing[] {
     return [...this.#models.values()].map(({ name, contextTokens }) => ({
       name,
-      path: `/secret/${name}.gguf`,
+      path: this.paths.get(name) ?? `/secret/${name}.gguf`,
       state: this.states.get(name) ?? "loaded",
       contextTokens,
       created: 1_700_000_000,

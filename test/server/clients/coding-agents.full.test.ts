@@ -2,8 +2,9 @@
 // their tools, its result, and an answer. What they sent is written down, shortened, in test/server/coding-agents.test.ts.
 
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { COMMAND_LINE } from "../../cli/command-line.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { MODEL_NAME, unavailableReason, packageFile, type Rule, runSession, writeModel } from "./session.js";
 
@@ -134,6 +135,46 @@ describe.skipIf(unavailableReason !== undefined)(
           .slice(-4),
       ).toEqual(["reasoning", "message", "function_call", "function_call_output"]);
       expect(log).toContain("was skipped");
+    });
+
+    describe("started by `rocmforge launch`, without a configuration of their own", () => {
+      let bin: string;
+      beforeAll(() => {
+        bin = folder.file("bin");
+        mkdirSync(bin);
+        // As npm would link them, whether or not the packages' own scripts were allowed to run.
+        for (const [name, path] of [
+          ["claude", packageFile("@anthropic-ai", "claude-code", "cli-wrapper.cjs")],
+          ["codex", packageFile("@openai", "codex", "bin", "codex.js")],
+        ] as const)
+          writeFileSync(join(bin, name), `#!/bin/sh\nexec "${process.execPath}" "${path}" "$@"\n`, { mode: 0o755 });
+      });
+      const launched = (client: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) => ({
+        rules: [{ when: "foxes", answer: "<think>\nI know.\n</think>\n\nSeventeen.", repeats: true }],
+        command: process.execPath,
+        args: [COMMAND_LINE, "launch", client, "--url", "{url}", "--", ...args],
+        env: { PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}`, ...env },
+        cwd,
+        timeoutMs: TIMEOUT_MS,
+      });
+
+      test("Claude Code answers, by the served model's name alone", async () => {
+        const session = launched("claude", ["-p", "How many foxes?", "--output-format", "json"]);
+        const { exitCode, stdout, exchanges } = await runSession(folder, modelPath, session);
+        expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { is_error: false, result: "Seventeen." }]);
+        const sent = exchanges.filter(({ url }) => url.startsWith("/v1/messages"));
+        expect(new Set(sent.map(({ body }) => body.model))).toEqual(new Set([MODEL_NAME]));
+      });
+
+      test("Codex answers, by the served model's name alone", async () => {
+        const home = folder.file("codex-launched");
+        mkdirSync(home);
+        const args = ["exec", "--skip-git-repo-check", "--json", "How many foxes?"];
+        const session = launched("codex", args, { CODEX_HOME: home });
+        const { exitCode, stdout, exchanges } = await runSession(folder, modelPath, session);
+        expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`"text":"Seventeen."`)]);
+        expect(exchanges.at(-1)?.body.model).toBe(MODEL_NAME);
+      });
     });
   },
 );

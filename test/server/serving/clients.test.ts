@@ -546,6 +546,24 @@ describeCpu("with the embedded model", () => {
       }
     });
 
+    test("Claude Code's turns share a prefix, although the first line of their instructions changes", async () => {
+      const system = (hash: string): Anthropic.TextBlockParam[] => [
+        { type: "text", text: `x-anthropic-billing-header: cc_version=2.1.325.af0; cc_entrypoint=cli; cch=${hash};` },
+        { type: "text", text: "You tell of the heron that stood by the weir and of the miller's lamp. ".repeat(9) },
+      ];
+      const question: Anthropic.MessageParam = { role: "user", content: "Who stood by the weir?" };
+      const first = await anthropic.messages.create({ ...ask, system: system("00a1f"), messages: [question] });
+      const promptTokens = first.usage.input_tokens + (first.usage.cache_read_input_tokens ?? 0);
+      const turns: Anthropic.MessageParam[] = [
+        question,
+        { role: "assistant", content: first.content },
+        { role: "user", content: "And then?" },
+      ];
+      const second = await anthropic.messages.create({ ...ask, system: system("93c07"), messages: turns });
+      expect(first.usage.cache_read_input_tokens).toBeLessThan(promptTokens / 2);
+      expect(second.usage.cache_read_input_tokens).toBeGreaterThan(promptTokens * 0.8);
+    });
+
     test("tokens counted are the tokens read", async () => {
       const { input_tokens: counted } = await anthropic.messages.countTokens({ model, messages: ask.messages, tools });
       const { usage } = await anthropic.messages.create({

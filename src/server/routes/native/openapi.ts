@@ -1,8 +1,8 @@
 // GET /openapi.json: the server's description of itself, generated from its routes and the schemas that check requests.
 
 import { z } from "zod";
-import type { PlainRoute, PostRoute, Route, ServerContext } from "../../completion/route-context.js";
-import { speaksAnthropic } from "../../http/request-error.js";
+import type { PlainRoute, PostRoute, RefusedRoute, Route, ServerContext } from "../../completion/route-context.js";
+import { speaksAnthropic, speaksOllama } from "../../http/request-error.js";
 import { listShape } from "../../schema/list-schema.js";
 import type { RequestSchema } from "../../schema/request-schema.js";
 
@@ -19,15 +19,18 @@ export function openApi({ options }: ServerContext, routes: readonly Route[]): P
 function openApiDocument(routes: readonly Route[], needsKey: boolean): object {
   const paths: Record<string, object> = {};
   for (const route of routes) {
-    const operation = route.method === "POST" ? postOperation(route) : plainOperation(route);
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation };
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operationOf(route) };
   }
   return {
     openapi: "3.1.0",
-    info: { title: "ROCmForge", version: "1", description: "Language models behind the APIs of OpenAI and Anthropic." },
+    info: {
+      title: "ROCmForge",
+      version: "1",
+      description: "Language models behind the APIs of OpenAI, Anthropic and Ollama.",
+    },
     paths,
     components: {
-      schemas: { OpenAiError: OPENAI_ERROR, AnthropicError: ANTHROPIC_ERROR },
+      schemas: { OpenAiError: OPENAI_ERROR, AnthropicError: ANTHROPIC_ERROR, OllamaError: OLLAMA_ERROR },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         key: { type: "apiKey", in: "header", name: "x-api-key" },
@@ -37,17 +40,39 @@ function openApiDocument(routes: readonly Route[], needsKey: boolean): object {
   };
 }
 
+function operationOf(route: Route): object {
+  if ("refusal" in route) return refusedOperation(route);
+  return route.method === "POST" ? postOperation(route) : plainOperation(route);
+}
+
+function parametersOf(path: string): object {
+  const parameters = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  return parameters.length === 0 ? {} : { parameters };
+}
+
+function refusedOperation({ path, summary, refusal }: RefusedRoute): object {
+  return { summary, description: refusal, ...parametersOf(path), responses: { 501: failure(path) } };
+}
+
 function plainOperation({ path, summary }: PlainRoute): object {
-  const parameters = path.includes("{id}")
-    ? { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] }
-    : {};
-  return { summary, ...parameters, responses: { 200: { description: "The response" }, default: failure(path) } };
+  return {
+    summary,
+    ...parametersOf(path),
+    responses: { 200: { description: "The response" }, default: failure(path) },
+  };
 }
 
 function postOperation({ path, summary, schema, streams = false }: PostRoute): object {
   const content = {
     "application/json": { schema: { type: "object" } },
-    ...(streams ? { "text/event-stream": { schema: { type: "string" } } } : {}),
+    ...(streams === false
+      ? {}
+      : { [streams === "ndjson" ? "application/x-ndjson" : "text/event-stream"]: { schema: { type: "string" } } }),
   };
   return {
     summary,
@@ -87,7 +112,7 @@ function jsonSchema(schema: z.ZodType): object {
 }
 
 function failure(path: string): object {
-  const schema = speaksAnthropic(path) ? "AnthropicError" : "OpenAiError";
+  const schema = speaksAnthropic(path) ? "AnthropicError" : speaksOllama(path) ? "OllamaError" : "OpenAiError";
   return {
     description: "An error",
     content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
@@ -109,6 +134,12 @@ const OPENAI_ERROR = {
       },
     },
   },
+} as const;
+
+const OLLAMA_ERROR = {
+  type: "object",
+  required: ["error"],
+  properties: { error: { type: "string" } },
 } as const;
 
 const ANTHROPIC_ERROR = {

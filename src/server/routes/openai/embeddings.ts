@@ -1,7 +1,7 @@
 // POST /v1/embeddings: a vector for each input, as numbers or as their bytes in base64.
 
 import { z } from "zod";
-import { mapConcurrently, untilQueueHasRoom } from "../../completion/concurrency.js";
+import { embedAll } from "../../completion/embedding-run.js";
 import { checkPromptCharacters, promptField, promptsOf, tokensOf } from "../../completion/prompt-field.js";
 import {
   acquireModel,
@@ -10,15 +10,11 @@ import {
   type Route,
   type ServerContext,
 } from "../../completion/route-context.js";
-import type { ModelEngine } from "../../../engine/serving.js";
 import type { ServerLimits } from "../../http/limits.js";
-import { refuseField, RequestError } from "../../http/request-error.js";
-import type { InFlightRequest } from "../../http/request-tracker.js";
 import { FIELDS_WITHOUT_EFFECT, modelField } from "../../schema/fields.js";
 import type { RequestSchema } from "../../schema/request-schema.js";
 
 const FLOAT_BYTES = 4;
-const RETRY_AFTER_MS = 10_000;
 
 function bodySchema(limits: ServerLimits) {
   return z.object({
@@ -59,7 +55,8 @@ async function embed(context: ServerContext, exchange: Exchange<EmbeddingBody>):
   // of a control token in them is text.
   const requested = { prompts: inputs, field: "input", reservedTokens: 0, parseSpecial: false };
   const encoded = await tokensOf(context, model, requested, inFlight.signal);
-  const vectors = await embedAll(context.options.limits, inFlight, model, encoded, body.dimensions);
+  const { dimensions } = body;
+  const vectors = await embedAll(context.options.limits, inFlight, model, { inputs: encoded, dimensions });
   const tokens = encoded.reduce((sum, { length }) => sum + length, 0);
   context.metrics.countPrompt(model.name, tokens);
   return {
@@ -72,42 +69,6 @@ async function embed(context: ServerContext, exchange: Exchange<EmbeddingBody>):
     model: model.name,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   };
-}
-
-/** Fails as a whole at the time limit: there is no part of the response that could be sent. */
-async function embedAll(
-  { timeLimitMs }: ServerLimits,
-  inFlight: InFlightRequest,
-  model: ModelEngine,
-  inputs: readonly Int32Array[],
-  dimensions: number | undefined,
-): Promise<readonly Float32Array[]> {
-  const { signal } = inFlight;
-  const deadlineMs = performance.now() + timeLimitMs;
-  const timer = setTimeout(() => inFlight.cancel(timeIsUp(timeLimitMs)), timeLimitMs);
-  try {
-    return await mapConcurrently(inFlight, inputs, async (tokens, index) => {
-      const retry = { mayRetry: () => index > 0, signal, deadlineMs };
-      const vector = await untilQueueHasRoom(() => model.embed(tokens, signal), retry);
-      if (dimensions !== undefined && dimensions !== vector.length)
-        refuseField("dimensions", `${vector.length}, as this model has`, String(dimensions));
-      return vector;
-    });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function timeIsUp(timeLimitMs: number): RequestError {
-  return new RequestError(
-    `[input] embedding took longer than the time limit of ${timeLimitMs} ms; send fewer or shorter inputs at once, or try later`,
-    {
-      status: 503,
-      code: "time_limit_exceeded",
-      param: "input",
-      retryAfterMs: RETRY_AFTER_MS,
-    },
-  );
 }
 
 /** Little-endian on every machine. */

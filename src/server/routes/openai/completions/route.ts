@@ -1,17 +1,8 @@
 // POST /v1/completions: one or more prompts, each with one or more texts generated after it.
 
-import type { CompletionDelta, CompletionModel, CompletionSummary } from "../../../../completion/completion-model.js";
-import { CompletionRun, type CompletionSettings } from "../../../../completion/completion-run.js";
-import { checkLogitBias } from "../../../../completion/request-check.js";
-import type { GrammarSpec } from "../../../../grammar/grammar-spec.js";
-import { mapConcurrently, untilQueueHasRoom } from "../../../completion/concurrency.js";
-import {
-  checkPromptCharacters,
-  type RequestPrompt,
-  promptsOf,
-  tokenList,
-  tokensOf,
-} from "../../../completion/prompt-field.js";
+import type { CompletionModel } from "../../../../completion/completion-model.js";
+import { completePrompts, type PromptTask } from "../../../completion/prompt-completion.js";
+import { checkPromptCharacters, type RequestPrompt, promptsOf, tokenList } from "../../../completion/prompt-field.js";
 import { LAST_DATA, responseHead } from "../../../completion/response-head.js";
 import {
   acquireModel,
@@ -31,14 +22,6 @@ import { TextCompletionWriter } from "./response.js";
 const ID_PREFIX = "cmpl-";
 
 type CompletionExchange = Exchange<CompletionBody>;
-
-/** What a request asks for. */
-interface Task {
-  readonly prompts: readonly RequestPrompt[];
-  readonly settings: CompletionSettings & { readonly choices: number };
-  readonly responseFormat: GrammarSpec | undefined;
-  readonly parseSpecial: boolean;
-}
 
 /** The endpoint of OpenAI's Completions API. */
 export function completions(context: ServerContext): readonly Route[] {
@@ -69,7 +52,7 @@ async function complete(context: ServerContext, exchange: CompletionExchange): P
       hasLogprobs: body.logprobs !== undefined,
       hasUsage: body.stream_options?.include_usage === true,
     });
-    const summaries = await runPrompts(context, exchange, model, task, (choice, delta) =>
+    const summaries = await completePrompts(context, exchange.inFlight, model, task, (choice, delta) =>
       sendAll(output, writer.add(choice, delta)),
     );
     if (output === undefined) return writer.response(summaries);
@@ -81,7 +64,10 @@ async function complete(context: ServerContext, exchange: CompletionExchange): P
   }
 }
 
-function taskOf({ options: { limits, sampling, logPrompts } }: ServerContext, exchange: CompletionExchange): Task {
+function taskOf(
+  { options: { limits, sampling, logPrompts } }: ServerContext,
+  exchange: CompletionExchange,
+): PromptTask {
   const { body, request } = exchange;
   const prompts = promptsOf(body.prompt);
   checkPromptCharacters(prompts, limits.promptCharacters, "prompt");
@@ -92,38 +78,6 @@ function taskOf({ options: { limits, sampling, logPrompts } }: ServerContext, ex
     responseFormat: formatOf(body),
     parseSpecial: body.parse_special ?? true,
   };
-}
-
-/** `take` gets each delta with the number that its choice has in the response; summaries come in the prompts' order. */
-async function runPrompts(
-  context: ServerContext,
-  { inFlight }: CompletionExchange,
-  model: CompletionModel,
-  { prompts, settings, responseFormat, parseSpecial }: Task,
-  take: (choice: number, delta: CompletionDelta) => Promise<void>,
-): Promise<readonly CompletionSummary[]> {
-  const { signal } = inFlight;
-  const { limits, grammar } = context.options;
-  const deadlineMs = performance.now() + limits.timeLimitMs;
-  // All prompts are checked before any of them is started.
-  checkLogitBias(settings.sampling ?? {}, model.vocabularySize);
-  const requested = { prompts, field: "prompt", reservedTokens: 1, parseSpecial };
-  const encoded = await tokensOf(context, model, requested, signal);
-  using constraint = responseFormat === undefined ? undefined : await grammar.constraint(model, responseFormat, signal);
-  return await mapConcurrently(inFlight, encoded, (prompt, index) => {
-    let hasBegun = false;
-    const attempt = async (): Promise<CompletionSummary> => {
-      using own = constraint?.fork();
-      const task = { ...settings, prompt, prompts: prompts.length, deadlineMs, constraint: own, signal };
-      const run = new CompletionRun(model, task, { limits, observer: context.metrics });
-      for await (const delta of run) {
-        hasBegun = true;
-        await take(index * settings.choices + delta.choice, delta);
-      }
-      return await run.summary();
-    };
-    return untilQueueHasRoom(attempt, { mayRetry: () => index > 0 && !hasBegun, signal, deadlineMs });
-  });
 }
 
 /** The text that is repeated before each prompt's completions. */
