@@ -23,7 +23,7 @@ interface CommandWords {
   /** A paragraph for the command's own help, wrapped to the terminal's width. */
   readonly about: readonly string[];
   readonly examples: readonly Example[];
-  /** Names of the arguments that are not options, all of them optional. */
+  /** Names of the arguments that are not options, all of them optional; a last one that ends in … may be repeated. */
   readonly positionals: readonly string[];
 }
 
@@ -47,7 +47,8 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
     ...words,
     async execute(args, context) {
       const { values, positionals } = parseOptions(words.name, definition.options, args);
-      if (positionals.length > words.positionals.length)
+      const isRepeatable = words.positionals.at(-1)?.endsWith("…") === true;
+      if (!isRepeatable && positionals.length > words.positionals.length)
         throw unexpectedArgument(words.name, positionals[words.positionals.length]);
       return await run(values, positionals, context);
     },
