@@ -14,6 +14,7 @@ export const LAYERS = [
     "options",
     "package-files",
     "plain-object",
+    "process-owner",
     "system-failure",
     "whole-file",
   ],
@@ -26,6 +27,7 @@ export const LAYERS = [
   ["scheduler"],
   ["engine"],
   ["completion"],
+  ["hub"],
   ["model"],
   ["index", "internals", "server", "cli", "ai"],
 ];

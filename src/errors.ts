@@ -23,6 +23,18 @@ export const ERROR_CODES = {
   FILE_NOT_FOUND: "The file or one of its parts does not exist.",
   FILE_UNREADABLE: "The file exists but cannot be opened or read.",
   FILE_WRITE: "A file could not be written; nothing was left half-written.",
+  HUB_NAME: "A model's name is not of a known form: `hf:user/repo`, `https://…`, `ollama:name:tag` or a path.",
+  HUB_NOT_FOUND: "The hub or the local cache has no such repository, branch, file or quantisation.",
+  HUB_ACCESS: "The hub refused access: the model is private or gated, or the token is invalid.",
+  HUB_RATE_LIMIT: "The hub answers too many requests (429), also after waiting.",
+  HUB_UNAVAILABLE: "The hub cannot be reached, or failed several times in a row; a download resumes where it ended.",
+  HUB_OFFLINE: "The model is not in the cache, and offline mode forbids downloads.",
+  HUB_RESPONSE:
+    "A server's answer is malformed, exceeds a limit or contradicts an earlier one; nothing of it was kept.",
+  HUB_CHECKSUM: "A downloaded file does not have the checksum that the hub states; it was removed.",
+  HUB_DISK_SPACE: "The disk has less free space than the download needs.",
+  HUB_IN_USE: "Another process is downloading the model, so that it cannot be removed.",
+  HUB_OLLAMA: "A model of Ollama's is not a plain GGUF of a supported family, or its manifest is damaged.",
   QUANT_UNSUPPORTED: "This package has no decoder or encoder for the block type.",
   QUANT_SIZE: "A byte range or element count does not fit the block type.",
   TENSOR_MISSING: "The model has no tensor of that name; similar names are listed if there are any.",
@@ -157,6 +169,11 @@ function shorten(text: string): string {
 
 /** A file cannot be found, read or written. `details.path` names it. */
 export class FileError extends RocmForgeError<ErrorCodeOf<"FILE">> {}
+/**
+ * A model cannot be found on the hub or downloaded. `details` has `url` and `status` if a server's answer was the
+ * reason.
+ */
+export class HubError extends RocmForgeError<ErrorCodeOf<"HUB">> {}
 /** Bytes or values do not fit a block type, or a block type has no codec. */
 export class QuantError extends RocmForgeError<ErrorCodeOf<"QUANT">> {}
 /** A tensor is missing or could not be loaded to the device. */

@@ -3,6 +3,17 @@
 /// <reference types="node" preserve="true" />
 
 export { type BackendName, loadModel, type LoadModelOptions } from "./model/load-model.js";
+export { listModels, previewModel, pullModel, removeModel } from "./model/models.js";
+export type {
+  ListedModel,
+  ModelPreview,
+  PreviewedMemory,
+  PreviewModelOptions,
+  PulledModel,
+  PullModelOptions,
+  PullProgress,
+  RemovedModel,
+} from "./hub/pull-types.js";
 export { loadTokenizer } from "./model/load-tokenizer.js";
 export { embeddedModelPath } from "./package-files.js";
 export type { EmbedOptions, Model, Prompt } from "./model/model.js";
@@ -53,6 +64,7 @@ export {
   type GgufFinding,
   GpuError,
   GrammarError,
+  HubError,
   ModelError,
   OptionError,
   PackageError,

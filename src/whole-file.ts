@@ -3,18 +3,17 @@
 // folder removes files of processes that have ended. Invariants: only regular files of this pattern and the current
 // user are removed, and only if their process has ended; a file's permissions are kept, links are followed.
 
-import { createHash, randomBytes } from "node:crypto";
-import { readFileSync, readlinkSync } from "node:fs";
+import { randomBytes } from "node:crypto";
 import { type FileHandle, lstat, open, opendir, realpath, rename, rm, stat } from "node:fs/promises";
-import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { FileError } from "./errors.js";
+import { OWNER_NAME, ownerName, ownerState, type ProcessIdentity } from "./process-owner.js";
 import { systemFailureText } from "./system-failure.js";
 
 /**
  * `model.gguf.rocmforge-1a2b3c4d-4711-88213-0f1e2d3c4b5a.tmp`: machine, process, its start time, and a random number.
  */
-const TEMPORARY = /\.rocmforge-(?<machine>[0-9a-f]{8})-(?<pid>\d{1,10})-(?<start>\d{1,20})-[0-9a-f]{12}\.tmp$/;
+const TEMPORARY = new RegExp(String.raw`\.rocmforge-(?<owner>${OWNER_NAME.source})-[0-9a-f]{12}\.tmp$`);
 /**
  * The age at which a temporary file of another machine or container, whose processes cannot be checked, is abandoned:
  * no write takes this long.
@@ -79,11 +78,8 @@ async function replaceable(place: string, path: string): Promise<{ readonly targ
 }
 
 /** The temporary name under which a process writes a file. */
-export function temporaryName(
-  target: string,
-  owner = { pid: process.pid, start: startOf(process.pid) ?? "0" },
-): string {
-  return `${target}.rocmforge-${machineId()}-${owner.pid}-${owner.start}-${randomBytes(6).toString("hex")}.tmp`;
+export function temporaryName(target: string, owner?: ProcessIdentity): string {
+  return `${target}.rocmforge-${ownerName(owner)}-${randomBytes(6).toString("hex")}.tmp`;
 }
 
 /** Removes the temporary files of processes that have ended; ignores a folder that cannot be searched. */
@@ -112,47 +108,8 @@ async function removeIfAbandoned(path: string): Promise<void> {
 }
 
 function hasLostItsOwner(name: string): boolean {
-  const { machine, pid, start } = TEMPORARY.exec(name)?.groups ?? {};
-  if (machine !== machineId() || pid === undefined) return false;
-  const current = startOf(Number(pid));
-  // Process ids are reused: a process that started at another time is another process.
-  if (current !== undefined) return current !== start;
-  return !isRunning(Number(pid));
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ESRCH";
-  }
-}
-
-/** When a process started, in the kernel's ticks; undefined if it does not run, or on systems other than Linux. */
-function startOf(pid: number): string | undefined {
-  try {
-    // The second field is a name in parentheses, which may contain anything; the start time is field 22.
-    const fields = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return fields.slice(fields.lastIndexOf(")") + 2).split(" ")[19];
-  } catch {
-    return undefined;
-  }
-}
-
-let knownMachine: string | undefined;
-
-/** The host and, in containers, the PID namespace: elsewhere the same process id is another process. */
-function machineId(): string {
-  return (knownMachine ??= createHash("sha256").update(`${hostname()} ${processSpace()}`).digest("hex").slice(0, 8));
-}
-
-function processSpace(): string {
-  try {
-    return readlinkSync("/proc/self/ns/pid");
-  } catch {
-    return "";
-  }
+  const { owner = "" } = TEMPORARY.exec(name)?.groups ?? {};
+  return ownerState(owner) === "ended";
 }
 
 /** Flushes the folder to make the rename durable; errors of file systems that cannot do that are ignored. */

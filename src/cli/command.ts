@@ -23,7 +23,7 @@ interface CommandWords {
   /** A paragraph for the command's own help, wrapped to the terminal's width. */
   readonly about: readonly string[];
   readonly examples: readonly Example[];
-  /** Names of the arguments that are not options, all of them optional. */
+  /** Names of the arguments that are not options, all of them optional; a last one that ends in … may be repeated. */
   readonly positionals: readonly string[];
   /** The name of the arguments after `--`, if the command passes them on to another program. */
   readonly rest?: string;
@@ -56,7 +56,8 @@ export function defineCommand<const Table extends OptionTable>(definition: Comma
       const end = words.rest === undefined ? -1 : args.indexOf("--");
       const [own, rest] = end === -1 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
       const { values, positionals } = parseOptions(words.name, definition.options, own);
-      if (positionals.length > words.positionals.length)
+      const isRepeatable = words.positionals.at(-1)?.endsWith("…") === true;
+      if (!isRepeatable && positionals.length > words.positionals.length)
         throw unexpectedArgument(words.name, positionals[words.positionals.length]);
       return await run(values, positionals, context, rest);
     },

@@ -20,6 +20,16 @@ interface InterruptOptions {
   readonly ignoresEchoes?: boolean;
 }
 
+/** Ends a command that a signal has interrupted: `message` is printed, `exitStatus` is the command's. */
+export class Interrupted extends Error {
+  readonly exitStatus: number;
+
+  constructor(message: string, exitStatus: number) {
+    super(message);
+    this.exitStatus = exitStatus;
+  }
+}
+
 /** Turns the first signal of the process into an abort, and the second into an exit. */
 export class Interrupt implements Disposable {
   readonly #controller = new AbortController();

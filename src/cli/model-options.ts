@@ -22,10 +22,15 @@ export const MODEL_OPTION = {
   model: {
     kind: "path",
     short: "m",
-    placeholder: "FILE",
+    placeholder: "MODEL",
     section: SECTION,
-    description: "GGUF model; the first part of a split one",
+    description: "GGUF file (the first part of a split one), hf:user/repo[:quant], https://… or ollama:name:tag",
     fallback: "the embedded fable-10m",
+  },
+  offline: {
+    kind: "flag",
+    section: SECTION,
+    description: "download nothing: a model that is given by name has to be in the cache",
   },
 } as const satisfies OptionTable;
 
@@ -90,13 +95,11 @@ export const MODEL_OPTIONS = {
 /** The values of `MODEL_OPTIONS`. */
 export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
 
-/** The path of the chosen model, or of the embedded one. */
-export function modelPath(values: Pick<ModelValues, "model">): string {
-  return values.model ?? EMBEDDED_MODEL;
-}
-
 /** The options for `loadModel`; those that were not given are left out. */
-export function loadOptions(values: Omit<ModelValues, "model">, progress: Pick<Progress, "update">): LoadModelOptions {
+export function loadOptions(
+  values: Omit<ModelValues, "model" | "offline">,
+  progress: Pick<Progress, "update">,
+): LoadModelOptions {
   return {
     ...(values.backend === undefined ? {} : { backend: values.backend as BackendName }),
     ...planOptions(values),

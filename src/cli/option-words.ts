@@ -11,6 +11,7 @@ const COMMAND_LINE_NAMES: ReadonlyMap<string, string> = new Map([
   ["contextTokens", "--ctx"],
   ["kvCacheType", "--kv-type"],
   ["ignoreMemoryCheck", "--force"],
+  ["offline", "--offline"],
   ["warmUp", "--no-warm-up"],
   ["threads", "--threads"],
   ["device", "--device"],

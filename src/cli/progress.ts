@@ -44,6 +44,13 @@ export class Progress implements Disposable {
     this.#write(text);
   }
 
+  /** Prints lines that stay, above the progress. */
+  note(text: string): void {
+    if (this.#shownText !== undefined && this.#stream.isTTY === true) this.#stream.write(ERASE_LINE);
+    this.#shownText = undefined;
+    for (const line of text.split("\n")) this.#stream.write(`rocmforge: ${line}\n`);
+  }
+
   /** Clears the line on a terminal for other output; nothing is printed afterwards. */
   end(): void {
     if (this.#ended) return;

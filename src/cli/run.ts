@@ -7,6 +7,7 @@ import { nearestNames } from "../nearest.js";
 import type { Command } from "./command.js";
 import { COMMAND_NAMES, loadCommand, loadCommands } from "./commands.js";
 import { printable } from "./format.js";
+import { Interrupted } from "./interrupt.js";
 import { Output } from "./output.js";
 
 const FAILED = 1;
@@ -21,6 +22,10 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args, output);
   } catch (error) {
+    if (error instanceof Interrupted) {
+      process.stderr.write(`rocmforge: ${printable(error.message)}\n`);
+      return error.exitStatus;
+    }
     process.stderr.write(await describeError(error, args[0] ?? "rocmforge", args.includes("--verbose")));
     const isUsage =
       error instanceof OptionError || (error instanceof RocmForgeError && error.code === "BACKEND_UNKNOWN");

@@ -45,9 +45,18 @@ export async function openPlan(
 ): Promise<OpenedPlan> {
   // It is awaited later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
+  optionalCount("loadModel", "contextTokens", options.contextTokens, 1, MAX_CONTEXT_TOKENS);
+  return await planOf(await GgufLoader.open(path), backend, options, meanwhile);
+}
+
+/** Builds the plan of a file that is open; disposes the loader if that fails. */
+export async function planOf(
+  loader: GgufLoader,
+  backend: Backend | Promise<Backend>,
+  options: ModelOptions = {},
+  meanwhile?: Meanwhile,
+): Promise<OpenedPlan> {
   const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
-  optionalCount("loadModel", "contextTokens", contextTokens, 1, MAX_CONTEXT_TOKENS);
-  const loader = await GgufLoader.open(path);
   try {
     requireLanguageModel(loader.file.metadata);
     if (loader.file.tensors.size === 0) throw noTensors(loader);
@@ -65,7 +74,7 @@ export async function openPlan(
     return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };
   } catch (error) {
     await loader[Symbol.asyncDispose]();
-    throw withPath(path, error);
+    throw withPath(loader.file.path, error);
   }
 }
 

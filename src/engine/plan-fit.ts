@@ -2,7 +2,15 @@
 
 import { blockCounts } from "../backends/cache-size.js";
 import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
-import { type MemoryQuestion, refuseUnfit, unfitError } from "../backends/memory-fit.js";
+import {
+  adviceFor,
+  type MemoryAdvice,
+  type MemoryQuestion,
+  neededBytes,
+  refuseUnfit,
+  unfitError,
+} from "../backends/memory-fit.js";
+import type { BackendError } from "../errors.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
 
 /** The parts of a plan that determine its memory. */
@@ -14,6 +22,39 @@ export type FittedPlan = Pick<
 /** Throws BACKEND_MEMORY unless the weights that are not loaded yet and the cache fit into the free memory. */
 export function refuseTooLarge(plan: FittedPlan, tokens: number): void {
   if (!plan.config.ignoreMemoryCheck) refuseUnfit(questionOf(plan, tokens));
+}
+
+/** Whether a plan fits with a cache of this many positions, and settings that would. */
+export interface PlanFit extends MemoryAdvice {
+  readonly fits: boolean;
+  readonly neededBytes: number;
+  readonly availableBytes: number;
+  readonly weightBytes: number;
+  readonly kvCacheBytes: number;
+  readonly scratchBytes: number;
+  readonly tokens: number;
+  readonly kvCacheType: KvCacheType;
+  /** Present if it does not fit: the error with which loading would be refused. */
+  readonly refusal?: BackendError;
+}
+
+/** Compares what a plan needs with the free memory. */
+export function fitOf(plan: FittedPlan, tokens: number): PlanFit {
+  const question = questionOf(plan, tokens);
+  const { availableBytes, weightBytes, scratchBytes, kvCacheType } = question;
+  const needed = neededBytes(question);
+  const fits = needed <= availableBytes;
+  return {
+    fits,
+    neededBytes: needed,
+    availableBytes,
+    weightBytes,
+    kvCacheBytes: question.kvCacheBytes(tokens, kvCacheType),
+    scratchBytes,
+    tokens,
+    kvCacheType,
+    ...(fits ? {} : { ...adviceFor(question), refusal: unfitError(question) }),
+  };
 }
 
 /** Free bytes beside weights and scratch space. */

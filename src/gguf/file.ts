@@ -10,9 +10,10 @@ import { refuseUnknownKeys, refuseValue } from "../options.js";
 import type { ByteSource } from "./byte-source.js";
 import type { GgufVersion } from "./header.js";
 import type { HeaderBytes } from "./header-bytes.js";
+import type { HeaderSource } from "./header-cursor.js";
 import { MappedFile } from "./mapping.js";
 import type { GgufMetadata } from "./metadata.js";
-import { openModelParts, type OpenedModel } from "./split.js";
+import { type ModelParts, openModelParts, type OpenedModel, readModelParts } from "./split.js";
 import type { GgufTensor } from "./tensor-index.js";
 
 export type { GgufTensor } from "./tensor-index.js";
@@ -41,6 +42,9 @@ export interface MappingState {
   readonly reason: string;
 }
 
+/** What a part is read from: an open file, or its header alone. */
+type PartSource = HeaderSource & Pick<ByteSource, "read"> & Disposable;
+
 interface Mappings {
   readonly state: MappingState;
   readonly files: readonly MappedFile[];
@@ -60,11 +64,11 @@ export class GgufFile implements Disposable {
   readonly tensors: ReadonlyMap<string, GgufTensor>;
   readonly parts: readonly GgufPart[];
   readonly mappingState: MappingState;
-  readonly #sources: readonly ByteSource[];
+  readonly #sources: readonly PartSource[];
   readonly #mappings: readonly MappedFile[];
   readonly #lifetime: Lifetime;
 
-  private constructor(path: string, model: OpenedModel, mappings: Mappings) {
+  private constructor(path: string, model: ModelParts<PartSource>, mappings: Mappings) {
     this.path = path;
     this.#lifetime = new Lifetime(`the model file ${path}`);
     this.#sources = model.parts.map(({ source }) => source);
@@ -80,7 +84,7 @@ export class GgufFile implements Disposable {
       tensorCount: header.tensors.length,
     }));
     this.sizeBytes = this.parts.reduce((sum, part) => sum + part.sizeBytes, 0);
-    const [first] = model.parts as [OpenedModel["parts"][number]];
+    const [first] = model.parts as [ModelParts<PartSource>["parts"][number]];
     ({ version: this.version, alignment: this.alignment, metadata: this.metadata } = first.header);
   }
 
@@ -96,6 +100,15 @@ export class GgufFile implements Disposable {
       for (const { source } of model.parts) source[Symbol.dispose]();
       throw error;
     }
+  }
+
+  /**
+   * A model of which only the headers are known, one source for each part in order: everything but tensor bytes can be
+   * read. `path` is its name in messages.
+   */
+  static fromHeaders(path: string, sources: readonly HeaderSource[]): GgufFile {
+    const model = readModelParts(sources.map(headerOnly));
+    return new GgufFile(path, model, { state: { mapped: false, reason: "only the header is known" }, files: [] });
   }
 
   /** Fills `target` with the tensor's bytes from `byteOffset` on. A short file is GGUF_TRUNCATED. */
@@ -168,9 +181,21 @@ export class GgufFile implements Disposable {
     });
   }
 
-  #sourceOf(tensor: GgufTensor): ByteSource {
-    return this.#sources[tensor.part] as ByteSource;
+  #sourceOf(tensor: GgufTensor): PartSource {
+    return this.#sources[tensor.part] as PartSource;
   }
+}
+
+function headerOnly(source: HeaderSource): PartSource {
+  const { path, sizeBytes } = source;
+  return {
+    path,
+    sizeBytes,
+    readSync: (target, position, field) => source.readSync(target, position, field),
+    requireSize: (endBytes, field) => source.requireSize(endBytes, field),
+    read: async (target, position, field) => source.readSync(target, position, field),
+    [Symbol.dispose]: () => {},
+  };
 }
 
 function resolveMapping(options: GgufOpenOptions): "auto" | "off" {

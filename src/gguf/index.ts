@@ -1,6 +1,7 @@
 // `rocmforge/gguf`: reads and writes GGUF files, without anything that computes.
 /// <reference types="node" preserve="true" />
 
+export type { HeaderSource } from "./header-cursor.js";
 export { arr, bool, f32, f64, i16, i32, i64, i8, str, u16, u32, u64, u8 } from "./entry.js";
 export { GgufFile, type GgufOpenOptions, type GgufPart, type GgufTensor, type MappingState } from "./file.js";
 export type { ArrayElement, GgufArray, StringCursor } from "./array.js";

@@ -7,6 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { FileError, GgufError } from "../errors.js";
 import { ByteSource } from "./byte-source.js";
 import { readHeader, type GgufHeader } from "./header.js";
+import type { HeaderSource } from "./header-cursor.js";
 import { MAX_PARTS, MAX_TENSOR_COUNT } from "./limits.js";
 import type { MetadataBudget } from "./metadata-reader.js";
 import type { GgufMetadata } from "./metadata.js";
@@ -15,17 +16,22 @@ import { quote } from "./value.js";
 
 const PART_NAME = /^(?<stem>.+)-(?<number>\d{5})-of-(?<count>\d{5})\.gguf$/u;
 
-/** One open file of a model with its header. */
-interface OpenedPart {
-  readonly source: ByteSource;
+/** One file of a model with its header. */
+interface ModelPart<Source extends HeaderSource> {
+  readonly source: Source;
   readonly header: GgufHeader;
 }
 
+type OpenedPart = ModelPart<ByteSource>;
+
 /** All parts of a model with their joined tensor index. */
-export interface OpenedModel {
-  readonly parts: readonly OpenedPart[];
+export interface ModelParts<Source extends HeaderSource> {
+  readonly parts: readonly ModelPart<Source>[];
   readonly tensors: ReadonlyMap<string, GgufTensor>;
 }
+
+/** A model whose files are open. */
+export type OpenedModel = ModelParts<ByteSource>;
 
 /** The file name of a part, numbered from 0. */
 export function partPath(stem: string, part: number, count: number): string {
@@ -48,6 +54,17 @@ export function openModelParts(path: string): OpenedModel {
     for (const source of opened.sources) source[Symbol.dispose]();
     throw error;
   }
+}
+
+/** Reads the headers of a model's parts, given in order, and checks that they belong together. */
+export function readModelParts<Source extends HeaderSource>(sources: readonly Source[]): ModelParts<Source> {
+  const spent: MetadataBudget = { decodedBytes: 0, nestedArrays: 0 };
+  const parts = sources.map((source) => ({ source, header: readHeader(source, spent) }));
+  const [{ source, header }] = parts;
+  const count = Math.max(1, header.metadata.integer("split.count") ?? 1);
+  if (count !== parts.length) throw fault(source.path, "split.count", `${parts.length} parts`, String(count));
+  if (count > 1) for (const [index, part] of parts.entries()) checkPart(part, index, header.metadata);
+  return { parts, tensors: joinTensors(parts) };
 }
 
 /** The files to close if opening fails, and what the headers have cost so far. */
@@ -101,7 +118,7 @@ function openSibling(path: string, index: number, count: number, opened: OpenPar
   }
 }
 
-function checkPart({ source, header }: OpenedPart, index: number, given: GgufMetadata): void {
+function checkPart({ source, header }: ModelPart<HeaderSource>, index: number, given: GgufMetadata): void {
   const number = header.metadata.integer("split.no");
   if (number !== index) throw fault(source.path, "split.no", String(index), String(number ?? "no such key"));
   for (const field of ["split.count", "split.tensors.count"]) {
@@ -117,7 +134,7 @@ function checkPart({ source, header }: OpenedPart, index: number, given: GgufMet
   }
 }
 
-function joinTensors(parts: readonly OpenedPart[]): ReadonlyMap<string, GgufTensor> {
+function joinTensors(parts: readonly ModelPart<HeaderSource>[]): ReadonlyMap<string, GgufTensor> {
   const tensors = new Map<string, GgufTensor>();
   for (const [part, { source, header }] of parts.entries()) {
     for (const tensor of header.tensors) {

@@ -3,6 +3,7 @@
 import type { KvCacheType } from "../backends/contract.js";
 import { AUTO_BACKEND, startBackend } from "../backends/registry.js";
 import { MAX_SEQUENCES, resolveServingOptions, type ServingOptions } from "../engine/serving-options.js";
+import type { PullModelOptions, PullProgress } from "../hub/pull-types.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { definedOptions } from "../options.js";
@@ -18,6 +19,7 @@ import {
   unchecked,
 } from "./checked-options.js";
 import { Model } from "./model.js";
+import { resolveModel } from "./models.js";
 
 /** A backend's name; "auto" chooses the best one that this machine can run. */
 export type BackendName = "auto" | "hip" | "cuda" | "cpu" | "reference";
@@ -52,6 +54,10 @@ export interface LoadModelOptions {
   readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
   readonly onProgress?: (progress: LoadingProgress) => void;
+  /** Downloads nothing: a model that is given by name has to be in the cache. `HF_HUB_OFFLINE=1` does the same. */
+  readonly offline?: boolean;
+  /** Called as a model that is given by name is downloaded. */
+  readonly onPullProgress?: (progress: PullProgress) => void;
 }
 
 /** The checks of `loadModel`'s options. */
@@ -67,9 +73,15 @@ export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
   deterministic: flag,
   firstPrompt: optionalText,
   onProgress: callback,
+  offline: flag,
+  onPullProgress: callback,
 };
 
-/** Opens a model lazily: reads the header and builds the plan; weights are loaded at first use. */
+/**
+ * Opens a model lazily: reads the header and builds the plan; weights are loaded at first use. The model is a path, or a
+ * name: `hf:user/repo[:quant]`, `hf:user/repo/file.gguf#branch`, the `https://` address of a GGUF, `ollama:name:tag`. A
+ * named model that is not on this machine is downloaded first, if it fits the device.
+ */
 export async function loadModel(path: string, options: LoadModelOptions = {}): Promise<Model> {
   return await typedErrors("loadModel", () => openModel(path, options));
 }
@@ -88,11 +100,32 @@ export async function openModel(
 ): Promise<Model> {
   checkOptions("loadModel", options, LOAD_MODEL_CHECKS);
   if (served.serving !== undefined) resolveServingOptions(served.serving);
-  const { backend: name = AUTO_BACKEND, threads, device, deterministic, ...opening } = options;
+  const { backend: name = AUTO_BACKEND, threads, device, deterministic, ...rest } = options;
+  const { offline: _offline, onPullProgress: _onPullProgress, ...opening } = rest;
+  const file = await resolveModel(path, pullOptions(options));
   const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
     ...(device === undefined ? {} : { device }),
     ...(deterministic === undefined ? {} : { deterministic }),
   });
-  return await Model.open(path, backend, { ...definedOptions(opening), ...served });
+  return await Model.open(file.path, backend, {
+    ...definedOptions(opening),
+    ...(file.label === "" ? {} : { name: file.label }),
+    ...served,
+  });
+}
+
+/** The options that concern a download: where the model would run decides whether it is worth one. */
+export function pullOptions(options: LoadModelOptions): PullModelOptions {
+  const { backend, contextTokens, kvCacheType, ignoreMemoryCheck, threads, device, offline, onPullProgress } = options;
+  return definedOptions({
+    backend,
+    contextTokens,
+    kvCacheType,
+    ignoreMemoryCheck,
+    threads,
+    device,
+    offline,
+    onProgress: onPullProgress,
+  }) as PullModelOptions;
 }

@@ -32,7 +32,7 @@ import { completionRequest, GENERATE_CHECKS, type GenerateOptions } from "./gene
 import { textFormat } from "./response-format.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
-import { modelName } from "./model-name.js";
+import { modelName } from "../hub/model-name.js";
 import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 

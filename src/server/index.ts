@@ -4,8 +4,9 @@
 import type { ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpProgress } from "../engine/warm-up.js";
 import { checkOptions } from "../model/checked-options.js";
-import { LOAD_MODEL_CHECKS, type LoadModelOptions, openModel } from "../model/load-model.js";
+import { LOAD_MODEL_CHECKS, type LoadModelOptions, openModel, pullOptions } from "../model/load-model.js";
 import { Model } from "../model/model.js";
+import { resolveModel } from "../model/models.js";
 import { typedErrors } from "../model/typed-errors.js";
 import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "../options.js";
 import { explainedByBundle } from "../package-files.js";
@@ -21,7 +22,7 @@ export type { LogLevel, ServerSettings } from "./completion/server-options.js";
 export type { ServerLimits } from "./http/limits.js";
 export type { RunningServer } from "./launch.js";
 
-/** A model file with the name that requests use. */
+/** A model with the name that requests use; its path may also be a name such as `hf:user/repo`. */
 export interface NamedModelFile {
   readonly name: string;
   readonly path: string;
@@ -67,8 +68,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (onWarmUp !== undefined && typeof onWarmUp !== "function")
       refuseValue("serve", "onWarmUp", "a function", onWarmUp);
     const { launch } = await serverCode();
+    const files = await filesOf(entries, model);
     return await launch({
-      models: entries.map(({ name, path }) => ({ name, path })),
+      models: files,
       openModel: async ({ name, path }) => {
         const open = entries.find((entry) => entry.name === name)?.model;
         return open === undefined ? await openModel(path, model, { name, serving }) : viewOf(open, name);
@@ -89,6 +91,14 @@ async function serverCode(): Promise<typeof import("./launch.js")> {
   } catch (error) {
     throw explainedByBundle("serve", error);
   }
+}
+
+/** Downloads models that are given by name and not on this machine, so that no request waits for a download. */
+async function filesOf(entries: readonly ModelEntry[], options: LoadModelOptions): Promise<readonly NamedModelFile[]> {
+  const files: NamedModelFile[] = [];
+  for (const { name, path, model } of entries)
+    files.push({ name, path: model === undefined ? (await resolveModel(path, pullOptions(options))).path : path });
+  return files;
 }
 
 interface ModelEntry extends NamedModelFile {

@@ -27,6 +27,7 @@ const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
     "runs until it is stopped; test/cli/serve.test.ts and test/server/serving/readme.test.ts start it",
   ],
   [/^rocmforge launch /, "starts a client that has to be installed; test/cli/launch.test.ts has others in their place"],
+  [/^rocmforge (?:pull|list|rm)\b/, "needs a hub; test/cli/pull.test.ts runs these with one on localhost"],
   [
     /^rocmforge doctor --build/,
     "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy",

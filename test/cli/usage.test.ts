@@ -6,7 +6,9 @@ import packageJson from "../../package.json" with { type: "json" };
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
-const COMMANDS = ["generate", "chat", "serve", "launch", "inspect", "tokenize", "perplexity", "plan"];
+const COMMANDS = ["generate", "chat", "serve", "launch", "pull", "list", "rm", "inspect", "tokenize", "perplexity", "plan"];
+/** Commands that take no -m. */
+const WITHOUT_MODEL = ["pull", "list", "rm"];
 /** Opening it would fail with another status and code. */
 const NO_MODEL = ["-m", "no-such-model.gguf"];
 
@@ -21,7 +23,7 @@ describe("help", () => {
     const asked = await rocmforge([command, "--help"]);
     expect(asked).toMatchObject({ status: 0, stderr: "" });
     expect(asked.stdout).toMatch(new RegExp(`^usage: rocmforge ${command}`, "m"));
-    expect(asked.stdout).toMatch(/^ {2}-m, --model FILE/m);
+    if (!WITHOUT_MODEL.includes(command)) expect(asked.stdout).toMatch(/^ {2}-m, --model MODEL/m);
     expect(asked.stdout).toMatch(new RegExp(`^examples:\n {2}# .+\n {2}rocmforge ${command} `, "m"));
   });
 

@@ -14,7 +14,8 @@ import { startProcesses, type Starts } from "../bench/starts.js";
 import { defineCommand } from "../command.js";
 import { formatBytes } from "../format.js";
 import { Interrupt } from "../interrupt.js";
-import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, planOptions } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 
@@ -81,7 +82,10 @@ const OPTIONS = {
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
-type Values = OptionValues<typeof OPTIONS>;
+type Values = OptionValues<typeof OPTIONS> & {
+  /** The path of the model's file. */
+  readonly model: string;
+};
 
 /** The command `bench`. */
 export const bench = defineCommand({
@@ -104,8 +108,9 @@ export const bench = defineCommand({
       line: "rocmforge bench -m model.gguf -p 0 -d 128 -s 16",
     },
   ],
-  async run(values, _positionals, { output }) {
-    const sizes = sizesOf(values);
+  async run(given, _positionals, { output }) {
+    const sizes = sizesOf(given);
+    const values: Values = { ...given, model: await modelFile(given) };
     using interrupt = new Interrupt();
     using progress = new Progress("opening the model");
     const signal = AbortSignal.any([interrupt.signal, output.gone]);
@@ -114,7 +119,7 @@ export const bench = defineCommand({
       const { starts: count = DEFAULTS.starts } = values;
       const work = {
         count,
-        modelPath: modelPath(values),
+        modelPath: values.model,
         modelArguments: modelArguments(values),
         promptTokens: sizes.promptTokens,
         kvCacheBytesFor,
@@ -137,7 +142,7 @@ function sizesOf({
   tokens = DEFAULTS.tokens,
   depth = DEFAULTS.depth,
   sequences = DEFAULTS.sequences,
-}: Values): BenchSizes {
+}: OptionValues<typeof OPTIONS>): BenchSizes {
   if (prompt === 0 && tokens === 0)
     throw wrongValue(NAME, "tokens", "something to measure: tokens to prefill (-p) or to decode (-n)", "0 of both");
   return { promptTokens: prompt, decodeTokens: tokens, depth, sequences };
@@ -157,11 +162,7 @@ async function measure(
 ): Promise<Measurement> {
   const { repeat = DEFAULTS.repeat } = values;
   await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
-  const { loader, plan } = await openPlan(
-    modelPath(values),
-    backend,
-    planOptions({ ...values, ctx: contextFor(sizes) }),
-  );
+  const { loader, plan } = await openPlan(values.model, backend, planOptions({ ...values, ctx: contextFor(sizes) }));
   await using _ = loader;
   using runner = new BenchRunner(plan, sizes, signal);
   progress.update(sizes.depth === 0 ? "warming up" : `filling the KV cache with ${sizes.depth} tokens`);
@@ -229,7 +230,7 @@ function modelArguments(values: Values): string[] {
   const given = (name: string, value: string | number | undefined): string[] =>
     value === undefined ? [] : [`--${name}=${value}`];
   return [
-    `--model=${modelPath(values)}`,
+    `--model=${values.model}`,
     ...given("backend", backend),
     ...given("threads", threads),
     ...given("device", device),

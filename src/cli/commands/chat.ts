@@ -1,6 +1,7 @@
 // `rocmforge chat`: a conversation in the terminal, or over a pipe with a message in each line.
 
 import { ChatRenderer } from "../../chat/chat-renderer.js";
+import type { PulledModel } from "../../hub/pull-types.js";
 import { openModel } from "../../model/load-model.js";
 import type { Model } from "../../model/model.js";
 import { ChatSession, type Waiting } from "../chat/chat-session.js";
@@ -11,7 +12,8 @@ import { TerminalConsole } from "../chat/terminal-console.js";
 import { defineCommand } from "../command.js";
 import { countOf, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
-import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath, type ModelValues } from "../model-options.js";
+import { namedModel } from "../model-file.js";
+import { EMBEDDED_MODEL, GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, type ModelValues } from "../model-options.js";
 import type { OptionTable } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
@@ -56,8 +58,7 @@ export const chat = defineCommand({
     const sampling = samplerOptions(NAME, values);
     using interrupt = new Interrupt();
     const waits = new Waits();
-    const path = modelPath(values);
-    await using model = await openChatModel(values, path, waits);
+    await using model = await openChatModel(values, await namedModel(values.model ?? EMBEDDED_MODEL, values), waits);
     await using renderer = new ChatRenderer({ threads: 1 });
     using console = openConsole(output, AbortSignal.any([interrupt.signal, output.gone]));
     if (console.isInteractive)
@@ -98,10 +99,13 @@ class Waits {
   }
 }
 
-async function openChatModel(values: ModelValues, path: string, waits: Waits): Promise<Model> {
+async function openChatModel(values: ModelValues, { path, label }: PulledModel, waits: Waits): Promise<Model> {
   using _ = waits.begin("opening the model");
   // The KV cache has room for the whole context from the start: one that grows would lose the earlier turns.
-  return await openModel(path, loadOptions(values, waits), { serving: { maxSequences: 1 } });
+  return await openModel(path, loadOptions(values, waits), {
+    ...(label === "" ? {} : { name: label }),
+    serving: { maxSequences: 1 },
+  });
 }
 
 function openConsole(output: Output, signal: AbortSignal): ChatConsole {

@@ -6,7 +6,8 @@ import { loadModel } from "../../model/load-model.js";
 import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
-import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 import { samplerOptions, SAMPLING_NOTE, SAMPLING_OPTIONS } from "../sampling-options.js";
@@ -64,7 +65,10 @@ export const generate = defineCommand({
     const sampling = samplerOptions(NAME, values);
     using interrupt = new Interrupt();
     using progress = new Progress("opening the model");
-    await using model = await loadModel(modelPath(values), { ...loadOptions(values, progress), firstPrompt: prompt });
+    await using model = await loadModel(await modelFile(values), {
+      ...loadOptions(values, progress),
+      firstPrompt: prompt,
+    });
     const generation = model.generate(prompt, {
       ...sampling,
       ...(values.tokens === undefined ? {} : { maxTokens: values.tokens }),

@@ -19,7 +19,8 @@ import {
 } from "../format.js";
 import { expandHome } from "../home-path.js";
 import { type ByteShare, inspectFile, type Inspection, type ShownValue } from "../inspection.js";
-import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { GENERAL_OPTIONS, MODEL_OPTION } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
 import { reachText } from "../program-text.js";
 
@@ -38,7 +39,7 @@ export const inspect = defineCommand({
   name: NAME,
   summary: "shows the contents of a model file",
   about: ["Works for every well-formed GGUF file, even if its architecture or types are not supported."],
-  positionals: ["FILE"],
+  positionals: ["MODEL"],
   options: OPTIONS,
   examples: [
     { what: "hyper-parameters, tensors and where the bytes go", line: "rocmforge inspect model.gguf" },
@@ -46,8 +47,9 @@ export const inspect = defineCommand({
   ],
   async run(values, [path], { output }) {
     if (path !== undefined && values.model !== undefined)
-      throw wrongValue(NAME, "model", "either FILE or --model", "both");
-    using file = await GgufFile.open(path === undefined ? modelPath(values) : expandHome(path));
+      throw wrongValue(NAME, "model", "either MODEL or --model", "both");
+    const model = path === undefined ? values.model : expandHome(path);
+    using file = await GgufFile.open(await modelFile({ ...values, model }));
     const { inspection, failure } = inspectFile(file);
     if (values.json) await output.writeJson(inspection);
     else await output.write(describe(inspection));

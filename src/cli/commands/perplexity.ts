@@ -5,7 +5,8 @@ import type { PerplexityProgress } from "../../model/perplexity.js";
 import { defineCommand } from "../command.js";
 import { countOf } from "../format.js";
 import { Interrupt } from "../interrupt.js";
-import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, modelPath } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 import { readText } from "../text-input.js";
@@ -46,7 +47,7 @@ export const perplexity = defineCommand({
     const text = await readText(values.file);
     using interrupt = new Interrupt();
     using progress = new Progress("opening the model");
-    await using model = await loadModel(modelPath(values), loadOptions(values, progress));
+    await using model = await loadModel(await modelFile(values), loadOptions(values, progress));
     progress.update("reading the text");
     let result: PerplexityProgress | undefined;
     try {

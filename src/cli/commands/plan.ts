@@ -8,7 +8,8 @@ import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { defineCommand } from "../command.js";
 import { countOf, describeCount, formatBytes, formatTable, printable } from "../format.js";
 import { describeLayers } from "../layer-text.js";
-import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, modelPath, planOptions } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, planOptions } from "../model-options.js";
 import { nameOperation } from "../operation-names.js";
 import type { OptionTable } from "../option-table.js";
 import { describeProgram, reachText } from "../program-text.js";
@@ -33,14 +34,13 @@ export const plan = defineCommand({
     { what: "the program that the backends compile", line: "rocmforge plan -m model.gguf --dump" },
   ],
   async run(values, _positionals, { output }) {
+    // A plan is also made of models that do not fit.
+    const path = await modelFile({ ...values, force: true });
     await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
-    const { loader, plan: planned } = await openPlan(modelPath(values), backend, planOptions(values));
+    const { loader, plan: planned } = await openPlan(path, backend, planOptions(values));
     await using _ = loader;
     if (values.json) await output.writeJson(planData(planned, values.dump));
-    else
-      await output.write(
-        `${values.dump ? describeProgram(planned.program) : describePlan(planned, modelPath(values))}\n`,
-      );
+    else await output.write(`${values.dump ? describeProgram(planned.program) : describePlan(planned, path)}\n`);
     return 0;
   },
 });

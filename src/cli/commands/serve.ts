@@ -7,12 +7,13 @@ import { flushStandardLogs, standardErrorLog, standardOutputLog } from "../../lo
 import { defineCommand } from "../command.js";
 import { formatDuration, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
+import { namedModel } from "../model-file.js";
 import { EMBEDDED_MODEL, GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
 import type { OptionTable, OptionValues } from "../option-table.js";
 import { Progress } from "../progress.js";
 import { API_KEYS_VARIABLE, readApiKeys } from "../serve/api-keys.js";
 import { greetingText } from "../serve/greeting.js";
-import { modelList } from "../serve/model-list.js";
+import { modelList, splitModelValue } from "../serve/model-list.js";
 
 const NAME = "serve";
 const MS_PER_SECOND = 1000;
@@ -133,7 +134,7 @@ const OPTIONS = {
     ...MODEL_OPTIONS.model,
     kind: "list",
     description:
-      "GGUF model, or NAME=FILE for the name that requests use instead of the file's own (repeatable); the first is loaded at once",
+      "GGUF file, hf:user/repo[:quant], https://… or ollama:name:tag; NAME=MODEL sets the name that requests use (repeatable); the first is loaded at once",
   },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
@@ -174,7 +175,7 @@ async function serveUntilStopped(values: Values): Promise<number> {
   const log = standardErrorLog();
   const say = (text: string): void => log.write(`rocmforge: ${text}\n`);
   redirectWarnings(say);
-  const models = modelList(NAME, values.model, EMBEDDED_MODEL);
+  const models = modelList(NAME, await servedFiles(values), EMBEDDED_MODEL);
   const apiKeys = await readApiKeys(NAME, values["api-key-file"], process.env);
   using interrupt = new Interrupt({ ignoresEchoes: true });
   using progress = new Progress(`loading ${printable(models[0].name)}`, {
@@ -205,6 +206,17 @@ async function serveUntilStopped(values: Values): Promise<number> {
 
 function addresses({ url, ollamaUrl, models }: RunningServer) {
   return { url, ollamaUrl, models: models() };
+}
+
+/** The values of -m with files instead of names; what is not on this machine is downloaded before the server starts. */
+async function servedFiles(values: Values): Promise<readonly string[]> {
+  const files: string[] = [];
+  for (const value of values.model) {
+    const { name, model } = splitModelValue(value);
+    const { path, label } = await namedModel(model, { ...values, model });
+    files.push(label === "" ? value : `${name ?? label}=${path}`);
+  }
+  return files;
 }
 
 /** Redirects Node's warnings, which it would write to standard error in a way that blocks. */

@@ -3,7 +3,8 @@
 import { loadTokenizer, type Tokenizer } from "../../index.js";
 import { defineCommand } from "../command.js";
 import { countOf, formatBytes, printable } from "../format.js";
-import { GENERAL_OPTIONS, MODEL_OPTION, modelPath } from "../model-options.js";
+import { modelFile } from "../model-file.js";
+import { GENERAL_OPTIONS, MODEL_OPTION } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import type { Output } from "../output.js";
 import { Progress } from "../progress.js";
@@ -46,7 +47,7 @@ export const tokenize = defineCommand({
   ],
   async run(values, _positionals, { output }) {
     const text = await textOf(values);
-    const tokenizer = await loadTokenizer(modelPath(values));
+    const tokenizer = await loadTokenizer(await modelFile(values));
     using progress = new Progress("tokenizing");
     if (text.length > LONG_TEXT_CHARACTERS) progress.announce(`tokenizing ${formatBytes(Buffer.byteLength(text))}`);
     const tokens = tokenizer.encode(text, {

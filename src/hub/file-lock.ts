@@ -1,0 +1,108 @@
+// A lock for one file among processes, also of several machines that share a folder. Every process that wants it writes
+// a file with its own unique name beside the locked one, then looks for others: if there is none whose owner runs, it
+// holds the lock; otherwise it removes its own and waits. Of two that write at the same time at least one sees the
+// other, so never two hold it; a file whose owner has ended is ignored and removed by its unique name, so taking over a
+// stale lock cannot remove a fresh one.
+
+import { randomBytes } from "node:crypto";
+import { readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { OWNER_NAME, ownerName, ownerState } from "../process-owner.js";
+
+/** Owners on other machines cannot be asked; their locks are abandoned if they were not touched for this long. */
+const ABANDONED_MS = 120_000;
+const TOUCH_MS = 20_000;
+const POLL_MS = 200;
+
+/** How a lock is waited for. */
+export interface LockOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called while another process holds the lock, several times a second. */
+  readonly onWait?: () => void;
+}
+
+/** The right to write a file; disposing it releases the lock. */
+export class FileLock implements AsyncDisposable {
+  readonly #path: string;
+  readonly #touching: NodeJS.Timeout;
+
+  private constructor(path: string) {
+    this.#path = path;
+    this.#touching = setInterval(() => void touch(path), TOUCH_MS).unref();
+  }
+
+  /** Waits until this process holds the lock of `target`, whose folder exists. */
+  static async acquire(target: string, { signal, onWait }: LockOptions = {}): Promise<FileLock> {
+    for (;;) {
+      signal?.throwIfAborted();
+      const lock = await FileLock.tryAcquire(target);
+      if (lock !== undefined) return lock;
+      onWait?.();
+      // Processes that collided must not collide again.
+      await pause(POLL_MS * (0.5 + Math.random()));
+    }
+  }
+
+  /** Takes the lock of `target` if no other process holds it. */
+  static async tryAcquire(target: string): Promise<FileLock | undefined> {
+    if (await isHeld(target, undefined)) return undefined;
+    const own = `${target}.lock-${ownerName()}-${randomBytes(6).toString("hex")}`;
+    await writeFile(own, "", { flag: "wx" });
+    try {
+      if (!(await isHeld(target, own))) return new FileLock(own);
+    } catch (error) {
+      await rm(own, { force: true });
+      throw error;
+    }
+    await rm(own, { force: true });
+    return undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#touching);
+    await rm(this.#path, { force: true });
+  }
+}
+
+/** Whether another than `own` holds the lock or tries to; removes what processes that have ended left behind. */
+async function isHeld(target: string, own: string | undefined): Promise<boolean> {
+  const folder = dirname(target);
+  const pattern = lockNames(target);
+  let held = false;
+  for (const name of await readdir(folder)) {
+    const owner = pattern.exec(name)?.groups?.["owner"];
+    const path = join(folder, name);
+    if (owner === undefined || path === own) continue;
+    if (await isAbandoned(path, owner)) await rm(path, { force: true });
+    else held = true;
+  }
+  return held;
+}
+
+function lockNames(target: string): RegExp {
+  const name = basename(target).replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(String.raw`^${name}\.lock-(?<owner>${OWNER_NAME.source})-[0-9a-f]{12}$`);
+}
+
+async function isAbandoned(path: string, owner: string): Promise<boolean> {
+  const state = ownerState(owner);
+  if (state !== "unknown") return state === "ended";
+  try {
+    return Date.now() - (await stat(path)).mtimeMs > ABANDONED_MS;
+  } catch {
+    // Its owner has released it meanwhile.
+    return true;
+  }
+}
+
+async function touch(path: string): Promise<void> {
+  const now = new Date();
+  // A lock that cannot be touched is at worst taken over by another machine.
+  await utimes(path, now, now).catch(() => {});
+}
+
+/** Whether a file's name is that of a lock. */
+export function isLockName(name: string): boolean {
+  return /\.lock-[0-9a-f]{8}-\d+-\d+-[0-9a-f]{12}$/.test(name);
+}
