@@ -9,10 +9,11 @@ interface Greeting {
   readonly url: string;
   readonly models: readonly ModelListing[];
   readonly needsKey: boolean;
+  readonly hasPage: boolean;
 }
 
 /** The greeting of a server that listens. */
-export function greetingText({ url, models, needsKey }: Greeting): string {
+export function greetingText({ url, models, needsKey, hasPage }: Greeting): string {
   const rows = models.map(({ name, path, state, contextTokens }) => [
     printable(name),
     stateText(state, contextTokens),
@@ -23,7 +24,8 @@ export function greetingText({ url, models, needsKey }: Greeting): string {
     `rocmforge is listening on ${url}`,
     formatTable(rows),
     "",
-    "try it:",
+    ...(hasPage ? [`chat in a browser: ${reachable(url)}/`, ""] : []),
+    hasPage ? "or from a shell:" : "try it:",
     `  curl ${reachable(url)}/v1/chat/completions ${needsKey ? '-H "Authorization: Bearer KEY" ' : ""}-H "Content-Type: application/json" \\`,
     `    -d ${shellText(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
     "",

@@ -38,6 +38,8 @@ declare module "fastify" {
     readonly tracked?: boolean;
     /** Whether no API key is needed. */
     readonly open?: boolean;
+    /** Whether it is answered on connections that are reserved for health checks. */
+    readonly healthCheck?: boolean;
   }
 }
 
@@ -79,6 +81,12 @@ export interface PlainRoute extends CommonRoute {
   readonly method: "GET" | "DELETE";
   /** False if the endpoint is open to clients without an API key. */
   readonly needsKey?: boolean;
+  /** Whether it is answered even if all connections are in use. */
+  readonly healthCheck?: boolean;
+  /** Whether the response is a stream of events if the client accepts text/event-stream. */
+  readonly streams?: boolean;
+  /** Query parameters, all optional, with their descriptions. */
+  readonly query?: Readonly<Record<string, string>>;
   handle(request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply>;
 }
 
@@ -93,7 +101,7 @@ export function registerRoute(app: FastifyInstance, context: ServerContext, rout
   const url = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
   if (route.close !== undefined) app.addHook("onClose", async () => route.close?.());
   if (route.method !== "POST") {
-    const config = { open: route.needsKey === false };
+    const config = { open: route.needsKey === false, healthCheck: route.healthCheck === true };
     app.route({ method: route.method, url, config, handler: (request, reply) => route.handle(request, reply) });
     return;
   }

@@ -37,23 +37,37 @@ function openApiDocument(routes: readonly Route[], needsKey: boolean): object {
   };
 }
 
-function plainOperation({ path, summary }: PlainRoute): object {
-  const parameters = path.includes("{id}")
-    ? { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] }
-    : {};
-  return { summary, ...parameters, responses: { 200: { description: "The response" }, default: failure(path) } };
+function plainOperation({ path, summary, query = {}, streams = false }: PlainRoute): object {
+  const parameters = [
+    ...(path.includes("{id}") ? [{ name: "id", in: "path", required: true, schema: { type: "string" } }] : []),
+    ...Object.entries(query).map(([name, description]) => ({
+      name,
+      in: "query",
+      description,
+      schema: { type: "string" },
+    })),
+  ];
+  const response = { description: "The response", ...(streams ? { content: contentOf(streams) } : {}) };
+  return {
+    summary,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: { 200: response, default: failure(path) },
+  };
 }
 
-function postOperation({ path, summary, schema, streams = false }: PostRoute): object {
-  const content = {
+function contentOf(streams: boolean): object {
+  return {
     "application/json": { schema: { type: "object" } },
     ...(streams ? { "text/event-stream": { schema: { type: "string" } } } : {}),
   };
+}
+
+function postOperation({ path, summary, schema, streams = false }: PostRoute): object {
   return {
     summary,
     description: describePolicy(schema),
     requestBody: { required: true, content: { "application/json": { schema: jsonSchema(schema.fields) } } },
-    responses: { 200: { description: "The response", content }, default: failure(path) },
+    responses: { 200: { description: "The response", content: contentOf(streams) }, default: failure(path) },
   };
 }
 
