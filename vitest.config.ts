@@ -22,7 +22,14 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
       // Unit tests need no process of their own, and starting one and loading the sources takes longer than most of them.
-      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts", "lint/**/*.test.ts"], isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "page/src/**/*.test.ts", "lint/**/*.test.ts"],
+          isolate: false,
+        },
+      },
     ],
   },
 });

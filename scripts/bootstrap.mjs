@@ -13,9 +13,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonSourceHash, buildAddon, findAddon, hasAddonSources, recordedFailure } from "./addon.mjs";
+import { buildPage } from "./build-page.mjs";
 import { bundleCommandLine } from "./bundle-cli.mjs";
 import { install } from "./install.mjs";
 import { isRunning, runTool, say, ScriptError, step } from "./tool.mjs";
@@ -39,13 +40,17 @@ export function checkNode(version = process.versions.node) {
 /** Everything the build reads, by content: a checkout or a copy changes times without changing anything. */
 function sourceHash() {
   const hash = createHash("sha256");
-  const sources = readdirSync(join(ROOT, "src"), { recursive: true }).map((name) => join("src", name));
+  const sources = ["src", "page"].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(relative(ROOT, entry.parentPath), entry.name)),
+  );
   const bindings = join("native", "cpu", "index.d.ts");
-  const bundler = join("scripts", "bundle-cli.mjs");
+  const bundlers = [join("scripts", "bundle-cli.mjs"), join("scripts", "build-page.mjs")];
   const configuration = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
-  const files = [...configuration, bindings, bundler, ...sources];
+  const files = [...configuration, bindings, ...bundlers, ...sources];
   for (const name of files.toSorted()) {
-    if (name.startsWith("src") && (!name.endsWith(".ts") || name.endsWith(".test.ts"))) continue;
+    if (name.endsWith(".test.ts") || (name.startsWith("src") && !name.endsWith(".ts"))) continue;
     if (!existsSync(join(ROOT, name))) continue;
     hash
       .update(name)
@@ -93,6 +98,8 @@ export async function build() {
       await step("bundling the command line (esbuild)", () => bundleCommandLine(ROOT, fresh));
       chmodSync(command, 0o755);
     }
+    if (existsSync(join(ROOT, "page")))
+      await step("building the chat page (vite)", () => buildPage(ROOT, join(fresh, "page")));
     rmSync(BUILD_STAMP, { force: true });
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);

@@ -119,7 +119,8 @@ await main(async (args) => {
     for (const { what, args: line } of await formatters({ check: true })) {
       if (!(await check(what, line))) failedChecks++;
     }
-    if (!(await check("typechecking (tsc -p tsconfig.json)", [compilerPath(), "-p", "tsconfig.json"]))) failedChecks++;
+    for (const project of ["tsconfig.json", "page/tsconfig.json"])
+      if (!(await check(`typechecking (tsc -p ${project})`, [compilerPath(), "-p", project]))) failedChecks++;
   }
   const { passed, failed, skipped } = await runVitest(vitestArgs, full);
   const allFailed = failed + failedChecks;

@@ -42,6 +42,8 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   #alarm: (() => void) | undefined;
   #isAwake = false;
   #failure: { readonly error: unknown } | undefined;
+  /** The batch of the running step. */
+  #batch: readonly StepSlice[] = [];
   #steps = 0;
   #stepsMs = 0;
   #betweenStepsMs = 0;
@@ -74,7 +76,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   statistics() {
     const { running, queued, preemptions } = this.#scheduler;
     const times = { steps: this.#steps, stepsMs: this.#stepsMs, betweenStepsMs: this.#betweenStepsMs };
-    return { running, queued, preemptions, ...this.pools.counts(), ...times };
+    return { running, queued, preemptions, ...batchCounts(this.#batch), ...this.pools.counts(), ...times };
   }
 
   submit(options: SequenceOptions, reader: StepReader): ScheduledSequence {
@@ -136,11 +138,13 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
         continue;
       }
       const step = this.#launch(slices);
+      this.#batch = slices;
       const launchMs = performance.now();
       if (resultMs !== undefined) this.#betweenStepsMs += launchMs - resultMs;
       this.#deliver();
       const outcome = await step;
       resultMs = performance.now();
+      this.#batch = [];
       this.#steps++;
       this.#stepsMs += resultMs - launchMs;
       if ("error" in outcome) this.#failStep(slices, outcome.error);
@@ -224,6 +228,16 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     if (reader === undefined) throw new BackendError("BACKEND_STEP", "[engine] a sequence in a step has no reader");
     return reader;
   }
+}
+
+/** Counted when statistics are read, so that a step pays for nothing. */
+function batchCounts(slices: readonly StepSlice[]) {
+  let [stepPrefillTokens, stepDecodeTokens] = [0, 0];
+  for (const { sequence, count } of slices) {
+    if (sequence.isDecoding) stepDecodeTokens += count;
+    else stepPrefillTokens += count;
+  }
+  return { stepSequences: slices.length, stepPrefillTokens, stepDecodeTokens };
 }
 
 /** Sequences with a row that is not finite: their blocks are invalid. */

@@ -7,6 +7,7 @@ import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { kvGroups } from "../graph/cache-groups.js";
 import { Lifetime } from "../lifetime.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
+import type { PlanResidency } from "../plan/residency.js";
 import { withRecommended } from "../sampler/recommended-sampling.js";
 import { largestSequence } from "../scheduler/block-demand.js";
 import { schedulerLimits } from "../scheduler/limits.js";
@@ -183,6 +184,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
     };
   }
 
+  get residency(): PlanResidency {
+    return this.#parts.plan.residency;
+  }
+
   /** Fails running and queued requests, and frees the KV cache. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#closing ??= this.#close();
@@ -263,13 +268,16 @@ function openStore(
 
 /**
  * Computes one token, which loads the weights and compiles kernels: no request waits for them, and a model that does
- * not fit fails while another can still be unloaded for it. Disposes `owner` if it fails.
+ * not fit fails while another can still be unloaded for it. Calls `onStart` with the engine before that. Disposes
+ * `owner` if it fails.
  */
 export async function computeFirstToken<Owner extends AsyncDisposable & { readonly engine: ModelEngine }>(
   owner: Owner,
+  onStart: (engine: ModelEngine) => void = () => {},
 ): Promise<Owner> {
   try {
     const { engine } = owner;
+    onStart(engine);
     await engine.complete({ prompt: Int32Array.of(engine.tokenizer.bosToken ?? 0), maxTokens: 1 }).summary;
     return owner;
   } catch (error) {

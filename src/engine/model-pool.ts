@@ -3,11 +3,13 @@
 // a model share one load and its failure; a use is counted before the model can be unloaded.
 
 import { statSync } from "node:fs";
-import { FileError, RocmForgeError, ServingError } from "../errors.js";
+import { FileError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
+import { allInUse, isOutOfMemory } from "./model-pool-errors.js";
+import type { PlanResidency } from "../plan/residency.js";
 import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
@@ -26,8 +28,11 @@ export interface ModelEntry {
 /** Options of a model pool. */
 export interface ModelPoolOptions {
   readonly models: readonly ModelEntry[];
-  /** Opens a model and prepares it for serving; the caller chooses the backend. */
-  readonly load: (entry: ModelEntry) => Promise<PooledModel>;
+  /**
+   * Opens a model and prepares it for serving; the caller chooses the backend. It calls `onStart` with the engine before
+   * weights are loaded, so that their arrival can be watched.
+   */
+  readonly load: (entry: ModelEntry, onStart: (engine: ModelEngine) => void) => Promise<PooledModel>;
   /** Unloads a model that was not used for this long; by default none is unloaded. */
   readonly idleTimeoutMs?: number;
   /** Maximum number of loaded models; by default as many as fit. */
@@ -58,6 +63,8 @@ interface Slot {
   usedMs: number;
   /** The running or queued load. */
   loading: Promise<PooledModel> | undefined;
+  /** The engine whose weights are being loaded. */
+  starting: ModelEngine | undefined;
   model: PooledModel | undefined;
   /** When its last load failed; undefined if it did not. */
   failedMs: number | undefined;
@@ -102,6 +109,7 @@ class LoadedModels implements ModelPool {
         uses: 0,
         usedMs: 0,
         loading: undefined,
+        starting: undefined,
         model: undefined,
         failedMs: undefined,
         idleTimer: undefined,
@@ -169,6 +177,11 @@ class LoadedModels implements ModelPool {
     return statistics;
   }
 
+  residency(name: string): PlanResidency | undefined {
+    const { starting, model } = this.#slots.get(name) ?? {};
+    return (starting ?? (model?.isLost === true ? undefined : model?.engine))?.residency;
+  }
+
   async drain(timeoutMs: number): Promise<void> {
     this.#stop();
     await this.#waitUntil(() => [...this.#slots.values()].every(({ uses }) => uses === 0), timeoutMs);
@@ -222,10 +235,10 @@ class LoadedModels implements ModelPool {
   async #loadSlot(slot: Slot): Promise<PooledModel> {
     if (slot.model !== undefined) await this.#unload(slot);
     while (this.#loaded().length >= this.#maxLoaded)
-      if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
+      if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry.name, this.#maxLoaded);
     for (;;) {
       try {
-        slot.model = await this.#load(slot.entry);
+        slot.model = await this.#load(slot.entry, (engine) => (slot.starting = engine));
         slot.failedMs = undefined;
         return slot.model;
       } catch (error) {
@@ -233,6 +246,8 @@ class LoadedModels implements ModelPool {
         // A lack of memory is not the model's fault.
         if (!isOutOfMemory(error)) slot.failedMs = performance.now();
         throw error;
+      } finally {
+        slot.starting = undefined;
       }
     }
   }
@@ -318,21 +333,4 @@ function changedSeconds(path: string): number {
       cause: error,
     });
   }
-}
-
-function isOutOfMemory(error: unknown): boolean {
-  return (
-    error instanceof RocmForgeError &&
-    (error.code === "BACKEND_MEMORY" || error.code === "GPU_OUT_OF_MEMORY" || error.code === "TENSOR_BUDGET")
-  );
-}
-
-function allInUse({ name }: ModelEntry, maxLoaded: number): ServingError {
-  return new ServingError(
-    "SERVING_QUEUE_FULL",
-    `[models] "${name}" cannot be loaded: ${maxLoaded} models are loaded, and all of them are in use; try again later`,
-    {
-      details: { model: name, retryAfterMs: 5000 },
-    },
-  );
 }

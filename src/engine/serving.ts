@@ -3,6 +3,7 @@
 
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
+import type { PlanResidency } from "../plan/residency.js";
 import type { SamplerOptions } from "../sampler/options.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 
@@ -122,6 +123,12 @@ export interface WholeCompletion extends Completion {
 export interface EngineStatistics {
   readonly running: number;
   readonly queued: number;
+  /** Sequences in the batch of the running step; 0 between steps. */
+  readonly stepSequences: number;
+  /** Tokens of prompts that the running step computes. */
+  readonly stepPrefillTokens: number;
+  /** Sequences that the running step extends by a token. */
+  readonly stepDecodeTokens: number;
   /** Blocks of the KV cache, of all cache groups together. */
   readonly blocks: number;
   readonly freeBlocks: number;
@@ -157,6 +164,8 @@ export interface ModelEngine {
   /** The mean of the last layer's states over all tokens, scaled to length 1. */
   embed(tokens: Int32Array, signal?: AbortSignal): Promise<Float32Array>;
   statistics(): EngineStatistics;
+  /** The model's tensors, and which of them are loaded; absent if there are none. */
+  readonly residency?: PlanResidency | undefined;
 }
 
 /** A model of a server, as `/v1/models` lists it. */
@@ -193,6 +202,8 @@ export interface ModelPool extends AsyncDisposable {
   recover(): void;
   /** Statistics of the loaded models, by name. */
   statistics(): ReadonlyMap<string, EngineStatistics>;
+  /** The tensors of a model that is loaded or being loaded; undefined for any other. */
+  residency(name: string): PlanResidency | undefined;
   /** Waits for requests to end, at most this long; new ones are refused with "SERVING_STOPPING". */
   drain(timeoutMs: number): Promise<void>;
 }

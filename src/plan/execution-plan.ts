@@ -31,6 +31,7 @@ import type { LayerPlan } from "./layer-plan.js";
 import { requireFinite } from "./output-row.js";
 import { MAX_CONTEXT_TOKENS, type PlanConfig } from "./plan-config.js";
 import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
+import { PlanResidency } from "./residency.js";
 import { StepCheck } from "./step-check.js";
 
 /** The memory that a plan needs, by purpose. */
@@ -64,6 +65,7 @@ export class ExecutionPlan implements AsyncDisposable {
   readonly #combinedSignals = new WeakMap<AbortSignal, AbortSignal>();
   readonly #running = new Set<Promise<unknown>>();
   #embedding: EmbeddingLookup | undefined;
+  #residency: PlanResidency | undefined;
   #isLoading = false;
   #closing: Promise<void> | undefined;
 
@@ -217,6 +219,12 @@ export class ExecutionPlan implements AsyncDisposable {
   kvCacheBytes(tokens: number, sequences = 1): number {
     const blocks = this.kvCacheBlocks(tokens, sequences);
     return this.backend.kvCacheBytes(kvCacheOptions(this.program, this.config, blocks));
+  }
+
+  /** The tensors of the plan, and which of them are loaded. */
+  get residency(): PlanResidency {
+    this.#residency ??= new PlanResidency(this.layers, this.backend.description);
+    return this.#residency;
   }
 
   loadingStats(): LoadingStats {

@@ -151,6 +151,9 @@ function viewOf(model: Model, name: string): LaunchedModel {
       complete: (request) => engine.complete(request),
       embed: (tokens, signal) => engine.embed(tokens, signal),
       statistics: () => engine.statistics(),
+      get residency() {
+        return engine.residency;
+      },
     },
     get isLost() {
       return model.isLost;

@@ -6,7 +6,7 @@ import { ChatRenderer } from "../chat/chat-renderer.js";
 import type { ChatConversation } from "../chat/message.js";
 import { createModelPool, type PooledModel, type ModelEntry } from "../engine/model-pool.js";
 import { computeFirstToken } from "../engine/engine.js";
-import type { ModelListing, ModelPool } from "../engine/serving.js";
+import type { ModelEngine, ModelListing, ModelPool } from "../engine/serving.js";
 import type { WarmUpOptions, WarmUpProgress } from "../engine/warm-up.js";
 import { ServingError } from "../errors.js";
 import { refuseValue } from "../options.js";
@@ -84,8 +84,8 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const readiness = new Readiness();
   /** Warm-ups by model name; none of them rejects. */
   const warmUps = new Map<string, Promise<void>>();
-  const loads = new Loads(async (entry, ending) => {
-    const model = await load(options, entry, ending);
+  const loads = new Loads(async (entry, ending, onStart) => {
+    const model = await load(options, entry, ending, onStart);
     const { warmUp = true, onWarmUp } = options;
     const isBusy = (): boolean => server.requestsInFlight > 0;
     if (warmUp)
@@ -98,7 +98,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   const pool = createModelPool({
     models,
     onUnload: (model) => grammar.forget(model),
-    load: (entry) => loads.begin(entry),
+    load: (entry, onStart) => loads.begin(entry, onStart),
     ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
   });
   const server = createServer({ ...serverOptions, pool, chat, grammar, readiness });
@@ -149,7 +149,12 @@ async function takeApart({ server, loads, pool, threads }: Parts, timeoutMs: num
   await loads.settle(SETTLING_MS);
 }
 
-async function load({ openModel }: LaunchOptions, entry: ModelEntry, signal: AbortSignal): Promise<LaunchedModel> {
+async function load(
+  { openModel }: LaunchOptions,
+  entry: ModelEntry,
+  signal: AbortSignal,
+  onStart: (engine: ModelEngine) => void,
+): Promise<LaunchedModel> {
   const model = await openModel(entry);
   if (signal.aborted) {
     await model[Symbol.asyncDispose]();
@@ -159,7 +164,7 @@ async function load({ openModel }: LaunchOptions, entry: ModelEntry, signal: Abo
   const end = (): void => void model[Symbol.asyncDispose]();
   signal.addEventListener("abort", end, { once: true });
   try {
-    return await computeFirstToken(model);
+    return await computeFirstToken(model, onStart);
   } finally {
     signal.removeEventListener("abort", end);
   }

@@ -4,23 +4,26 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { ModelEntry } from "../engine/model-pool.js";
+import type { ModelEngine } from "../engine/serving.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
+
+/** Opens a model; calls `onStart` before its weights are loaded, and ends as soon as it can when its signal is aborted. */
+type Load<Loaded> = (entry: ModelEntry, signal: AbortSignal, onStart: (engine: ModelEngine) => void) => Promise<Loaded>;
 
 /** Model loads in progress, which can be aborted together. */
 export class Loads<Loaded extends AsyncDisposable> {
-  readonly #load: (entry: ModelEntry, signal: AbortSignal) => Promise<Loaded>;
+  readonly #load: Load<Loaded>;
   readonly #ending = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
 
-  /** `load` ends as soon as it can when its signal is aborted. */
-  constructor(load: (entry: ModelEntry, signal: AbortSignal) => Promise<Loaded>) {
+  constructor(load: Load<Loaded>) {
     this.#load = load;
   }
 
-  async begin(entry: ModelEntry): Promise<Loaded> {
+  async begin(entry: ModelEntry, onStart: (engine: ModelEngine) => void = () => {}): Promise<Loaded> {
     const { signal } = this.#ending;
     signal.throwIfAborted();
-    const loading = this.#load(entry, signal);
+    const loading = this.#load(entry, signal, onStart);
     const settled = this.#settled(loading);
     this.#underWay.add(settled);
     void settled.then(() => this.#underWay.delete(settled));

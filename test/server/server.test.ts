@@ -86,9 +86,12 @@ test("describes itself by the schemas it judges with", async () => {
     "/api/tags",
     "/api/version",
     "/detokenize",
+    "/engine",
     "/health",
     "/metrics",
     "/openapi.json",
+    "/page/{id}",
+    "/residency",
     "/tokenize",
     "/v1/chat/completions",
     "/v1/completions",
@@ -310,9 +313,13 @@ test("HEAD is answered wherever GET is", async () => {
   );
   expect(paths).toContain("/v1/models");
   const { json: response } = await served.post("/v1/responses", { input: "Hi" });
+  const headers = { accept: "text/html, application/json, */*" };
+  const { text: page } = await served.get("/", headers);
+  const file = /\/page\/(?<name>[\w.-]+\.js)/.exec(page)?.groups?.["name"] ?? "";
   for (const path of paths) {
-    const url = served.url + path.replace("{id}", path.includes("responses") ? response.id : "fake");
-    const [head, get] = [await fetch(url, { method: "HEAD" }), await fetch(url)];
+    const id = path.startsWith("/page/") ? file : path.includes("responses") ? response.id : "fake";
+    const url = served.url + path.replace("{id}", id);
+    const [head, get] = [await fetch(url, { method: "HEAD", headers }), await fetch(url, { headers })];
     expect([path, head.status, await head.text()]).toEqual([path, 200, ""]);
     expect(head.headers.get("content-type")).toBe(get.headers.get("content-type"));
     await get.text();

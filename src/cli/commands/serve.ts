@@ -119,6 +119,7 @@ const OPTIONS = {
       "silent, fatal, error, warn, info, debug or trace; the log goes to stderr, as JSON unless that is a terminal",
     fallback: "info",
   },
+  "no-page": { kind: "flag", section: SERVER, description: "do not answer / with the chat page" },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
   "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_SEQUENCES),
   "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUED),
@@ -196,7 +197,9 @@ async function serveUntilStopped(values: Values): Promise<number> {
     say(`everyone who can reach ${server.url} may use it; --api-key-file or ${API_KEYS_VARIABLE} requires a key`);
   // If the server was interrupted before it was ready, it prints no greeting.
   if (!interrupt.signal.aborted)
-    standardOutputLog().write(greetingText({ ...addresses(server), needsKey: apiKeys.length > 0 }));
+    standardOutputLog().write(
+      greetingText({ ...addresses(server), needsKey: apiKeys.length > 0, hasPage: !values["no-page"] }),
+    );
   await aborted(interrupt.signal);
   const drainMs = (values["drain-seconds"] ?? DEFAULT_DRAIN_SECONDS) * MS_PER_SECOND;
   say(`stopping; in-flight requests have ${formatDuration(drainMs)} to finish`);
@@ -264,6 +267,7 @@ function serveOptions(values: Values, progress: Pick<Progress, "update">): Omit<
       ? {}
       : { logLevel: values["log-level"] as NonNullable<ServeOptions["logLevel"]> }),
     logDestination: standardErrorLog(),
+    page: !values["no-page"],
     logPrompts: values["log-prompts"],
     limits: serverLimits(values),
   };

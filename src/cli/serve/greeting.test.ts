@@ -10,8 +10,9 @@ const MODELS: readonly ModelListing[] = [
 
 describe("the greeting", () => {
   it("prints the address and the loaded models", () => {
-    const text = greetingText({ url: "http://127.0.0.1:8080", models: MODELS, needsKey: false });
+    const text = greetingText({ url: "http://127.0.0.1:8080", models: MODELS, needsKey: false, hasPage: true });
     expect(text).toMatch(/^rocmforge is listening on http:\/\/127\.0\.0\.1:8080\n/);
+    expect(text).toMatch(/^chat in a browser: http:\/\/127\.0\.0\.1:8080\/$/m);
     expect(text).toMatch(/^ {2}it's {3}loaded, context 4,096 tokens +\/m\/its\.gguf$/m);
     expect(text).toMatch(/^ {2}other {2}loaded on first request +\/m\/other\.gguf$/m);
   });
@@ -26,11 +27,12 @@ describe("the greeting", () => {
   });
 
   it("shows a request that a shell understands", () => {
-    const text = greetingText({ url: "http://[::]:80", models: MODELS, needsKey: true });
+    const text = greetingText({ url: "http://[::]:80", models: MODELS, needsKey: true, hasPage: false });
     const command = /^ {2}curl (?<words>[^]*?)\n\n/m.exec(text)?.groups?.["words"] ?? "";
     const words = execFileSync("/bin/sh", ["-c", String.raw`printf '%s\n' ${command}`], { encoding: "utf8" }).split(
       "\n",
     );
+    expect(text).not.toContain("browser");
     expect(words[0]).toBe("http://[::1]:80/v1/chat/completions");
     expect(words).toContain("Authorization: Bearer KEY");
     expect(JSON.parse(words[6])).toMatchObject({ model: "it's", messages: [{ role: "user" }] });

@@ -11,10 +11,11 @@ interface Greeting {
   readonly ollamaUrl?: string | undefined;
   readonly models: readonly ModelListing[];
   readonly needsKey: boolean;
+  readonly hasPage: boolean;
 }
 
 /** The greeting of a server that listens. */
-export function greetingText({ url, ollamaUrl, models, needsKey }: Greeting): string {
+export function greetingText({ url, ollamaUrl, models, needsKey, hasPage }: Greeting): string {
   const rows = models.map(({ name, path, state, contextTokens }) => [
     printable(name),
     stateText(state, contextTokens),
@@ -26,7 +27,8 @@ export function greetingText({ url, ollamaUrl, models, needsKey }: Greeting): st
     ...(ollamaUrl === undefined ? [] : [`and on ${ollamaUrl} for clients of Ollama`]),
     formatTable(rows),
     "",
-    "try it:",
+    ...(hasPage ? [`chat in a browser: ${reachable(url)}/`, ""] : []),
+    hasPage ? "or from a shell:" : "try it:",
     `  curl ${reachable(url)}/v1/chat/completions ${needsKey ? '-H "Authorization: Bearer KEY" ' : ""}-H "Content-Type: application/json" \\`,
     `    -d ${shellText(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
     "",

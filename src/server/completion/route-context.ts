@@ -40,6 +40,8 @@ declare module "fastify" {
     readonly open?: boolean;
     /** Why every request is refused, before its body is read. */
     readonly refusal?: string;
+    /** Whether it is answered on connections that are reserved for health checks. */
+    readonly healthCheck?: boolean;
   }
 }
 
@@ -81,6 +83,12 @@ export interface PlainRoute extends CommonRoute {
   readonly method: "GET" | "DELETE";
   /** False if the endpoint is open to clients without an API key. */
   readonly needsKey?: boolean;
+  /** Whether it is answered even if all connections are in use. */
+  readonly healthCheck?: boolean;
+  /** Whether the response is a stream of events if the client accepts text/event-stream. */
+  readonly streams?: boolean;
+  /** Query parameters, all optional, with their descriptions. */
+  readonly query?: Readonly<Record<string, string>>;
   handle(request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply>;
 }
 
@@ -108,7 +116,7 @@ export function registerRoute(app: FastifyInstance, context: ServerContext, rout
     return;
   }
   if (route.method !== "POST") {
-    const config = { open: route.needsKey === false };
+    const config = { open: route.needsKey === false, healthCheck: route.healthCheck === true };
     app.route({ method: route.method, url, config, handler: (request, reply) => route.handle(request, reply) });
     return;
   }

@@ -46,6 +46,8 @@ export interface ServerSettings {
    * is given.
    */
   readonly logDestination?: LogDestination;
+  /** Whether browsers get the chat page at `/`; true by default. */
+  readonly page?: boolean;
   /** Whether the text of prompts is logged. */
   readonly logPrompts?: boolean;
   /** Sampling defaults of requests; they win over those that a model's file recommends. */
@@ -77,6 +79,7 @@ export interface ResolvedServerOptions {
   readonly strict: boolean;
   readonly logLevel: LogLevel;
   readonly logDestination: LogDestination | undefined;
+  readonly page: boolean;
   readonly logPrompts: boolean;
   readonly sampling: Partial<SamplerOptions>;
   readonly limits: ServerLimits;
@@ -104,6 +107,7 @@ const OPTION_NAMES = [
   "strict",
   "logLevel",
   "logDestination",
+  "page",
   "logPrompts",
   "sampling",
   "limits",
@@ -137,6 +141,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
     strict: optionalFlag("server", "strict", options.strict) ?? false,
     logLevel: level,
     logDestination: options.logDestination,
+    page: optionalFlag("server", "page", options.page) ?? true,
     logPrompts: optionalFlag("server", "logPrompts", options.logPrompts) ?? false,
     sampling,
     limits: resolveLimits(options.limits ?? {}),

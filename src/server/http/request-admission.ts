@@ -72,10 +72,9 @@ export class RequestAdmission {
         return "preflight";
       }
     }
-    if (request.is404 || request.routeOptions.config.open !== true) {
-      this.connections?.check(socketOf(reply.raw));
-      this.#access.checkKey(headers);
-    }
+    const { open, healthCheck } = request.is404 ? {} : request.routeOptions.config;
+    if (healthCheck !== true) this.connections?.check(socketOf(reply.raw));
+    if (open !== true) this.#access.checkKey(headers);
     return "request";
   }
 

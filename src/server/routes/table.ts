@@ -3,9 +3,12 @@
 
 import type { Route, RouteFactory, ServerContext } from "../completion/route-context.js";
 import { messages } from "./anthropic/messages/route.js";
+import { engineState } from "./native/engine-state.js";
 import { health } from "./native/health.js";
 import { metrics } from "./native/metrics.js";
 import { openApi } from "./native/openapi.js";
+import { page } from "./native/page.js";
+import { residency } from "./native/residency.js";
 import { tokenizeRoutes } from "./native/tokenize.js";
 import { ollamaChat } from "./ollama/chat.js";
 import { ollamaEmbed } from "./ollama/embed.js";
@@ -31,8 +34,11 @@ const ENDPOINTS: readonly RouteFactory[] = [
   ollamaModels,
   ollamaRefused,
   tokenizeRoutes,
+  engineState,
+  residency,
   health,
   metrics,
+  page,
 ];
 
 /** The routes of a server, with the one that describes them. */

@@ -19,6 +19,7 @@ import type {
 import { StopStrings } from "../../engine/stop-strings.js";
 import { ServingError } from "../../errors.js";
 import type { HeaderBytes } from "../../gguf/header-bytes.js";
+import type { PlanResidency } from "../../plan/residency.js";
 import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
 import type { EncodeOptions, Tokenizer } from "../../tokenizer/tokenizer.js";
 
@@ -243,6 +244,9 @@ function summaryOf(request: CompletionRequest, choices: CompletionSummary["choic
 const EMPTY_STATISTICS: EngineStatistics = {
   running: 0,
   queued: 0,
+  stepSequences: 0,
+  stepPrefillTokens: 0,
+  stepDecodeTokens: 0,
   blocks: 8,
   freeBlocks: 8,
   cachedBlocks: 0,
@@ -266,6 +270,7 @@ export class FakeModelPool implements ModelPool {
   readonly states = new Map<string, ModelListing["state"]>();
   /** Paths of real files, for tests that read them. */
   readonly paths = new Map<string, string>();
+  readonly residencies = new Map<string, PlanResidency>();
   recoveries = 0;
   readonly #models: ReadonlyMap<string, FakeModel>;
 
@@ -303,6 +308,10 @@ export class FakeModelPool implements ModelPool {
 
   statistics(): ReadonlyMap<string, EngineStatistics> {
     return new Map([...this.#models].map(([name, model]) => [name, model.statistics()]));
+  }
+
+  residency(name: string): PlanResidency | undefined {
+    return this.residencies.get(name);
   }
 
   async drain(): Promise<void> {}

@@ -38,8 +38,8 @@ async function answerOf(response: Response): Promise<Answer> {
 export async function startServer(
   options: Partial<ServerOptions> = {},
   others: readonly FakeModel[] = [],
+  model: FakeModel = new FakeModel(),
 ): Promise<TestServer> {
-  const model = new FakeModel();
   const chat = new FakeChat();
   const grammar = new FakeGrammar();
   const log: string[] = [];

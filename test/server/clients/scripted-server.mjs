@@ -118,6 +118,10 @@ class OneModelPool {
     return new Map([[this.#model.name, this.#model.statistics()]]);
   }
 
+  residency() {
+    return this.#model.residency;
+  }
+
   async drain() {}
   async [Symbol.asyncDispose]() {}
 }

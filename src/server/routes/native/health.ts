@@ -14,6 +14,7 @@ export const health: RouteFactory = ({ options, tracker }) => [
     path: "/health",
     summary: "Whether the server is ready: 200, or 503 while it loads, warms up or stops; needs no key",
     needsKey: false,
+    healthCheck: true,
     handle: (_, reply) => {
       if (tracker.stopping) {
         const { status, retryAfterSeconds } = stoppingError();

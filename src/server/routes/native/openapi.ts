@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { PlainRoute, PostRoute, RefusedRoute, Route, ServerContext } from "../../completion/route-context.js";
+import type { StreamFraming } from "../../http/event-stream.js";
 import { speaksAnthropic, speaksOllama } from "../../http/request-error.js";
 import { listShape } from "../../schema/list-schema.js";
 import type { RequestSchema } from "../../schema/request-schema.js";
@@ -45,13 +46,13 @@ function operationOf(route: Route): object {
   return route.method === "POST" ? postOperation(route) : plainOperation(route);
 }
 
-function parametersOf(path: string): object {
-  const parameters = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => ({
-    name,
-    in: "path",
-    required: true,
-    schema: { type: "string" },
-  }));
+/** Parameters of the path, in braces there, and of the query, with their descriptions. */
+function parametersOf(path: string, query: Readonly<Record<string, string>> = {}): object {
+  const schema = { type: "string" };
+  const parameters = [
+    ...Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => ({ name, in: "path", required: true, schema })),
+    ...Object.entries(query).map(([name, description]) => ({ name, in: "query", description, schema })),
+  ];
   return parameters.length === 0 ? {} : { parameters };
 }
 
@@ -59,26 +60,30 @@ function refusedOperation({ path, summary, refusal }: RefusedRoute): object {
   return { summary, description: refusal, ...parametersOf(path), responses: { 501: failure(path) } };
 }
 
-function plainOperation({ path, summary }: PlainRoute): object {
+function plainOperation({ path, summary, query, streams = false }: PlainRoute): object {
+  const response = { description: "The response", ...(streams ? { content: contentOf(streams) } : {}) };
   return {
     summary,
-    ...parametersOf(path),
-    responses: { 200: { description: "The response" }, default: failure(path) },
+    ...parametersOf(path, query),
+    responses: { 200: response, default: failure(path) },
   };
 }
 
-function postOperation({ path, summary, schema, streams = false }: PostRoute): object {
-  const content = {
+function contentOf(streams: boolean | StreamFraming): object {
+  return {
     "application/json": { schema: { type: "object" } },
     ...(streams === false
       ? {}
       : { [streams === "ndjson" ? "application/x-ndjson" : "text/event-stream"]: { schema: { type: "string" } } }),
   };
+}
+
+function postOperation({ path, summary, schema, streams = false }: PostRoute): object {
   return {
     summary,
     description: describePolicy(schema),
     requestBody: { required: true, content: { "application/json": { schema: jsonSchema(schema.fields) } } },
-    responses: { 200: { description: "The response", content }, default: failure(path) },
+    responses: { 200: { description: "The response", content: contentOf(streams) }, default: failure(path) },
   };
 }
 

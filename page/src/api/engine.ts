@@ -1,0 +1,98 @@
+// GET /engine and GET /residency as events: what the server's engines are doing, and which tensors are loaded.
+
+import { request } from "./client";
+import { readEvents } from "./event-stream";
+import type { ModelState } from "./models";
+
+/** What the engine of one model is doing. */
+export interface EngineActivity {
+  readonly running: number;
+  readonly queued: number;
+  readonly step: { readonly sequences: number; readonly prefill_tokens: number; readonly decode_tokens: number };
+  readonly generated_tokens_per_second: number | null;
+  readonly kv_blocks: { readonly total: number; readonly free: number; readonly cached: number };
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly generated_tokens: number;
+  readonly steps: number;
+  readonly steps_seconds: number;
+  readonly preemptions: number;
+  readonly warm_up: { readonly steps: number; readonly done: number };
+}
+
+/** A snapshot of the server. */
+export interface EngineSnapshot {
+  readonly status: string;
+  readonly requests_in_flight: number;
+  readonly memory_bytes: number;
+  readonly models: readonly {
+    readonly id: string;
+    readonly state: ModelState;
+    readonly context_length: number | null;
+    readonly engine: EngineActivity | null;
+  }[];
+}
+
+/** Whether a tensor is loaded. */
+export type TensorState = "unloaded" | "arriving" | "resident" | "failed";
+
+/** A tensor of a model. */
+export interface ResidencyTensor {
+  readonly name: string;
+  readonly segment: string;
+  readonly layer: number | null;
+  readonly type: string;
+  readonly shape: readonly number[];
+  readonly bytes: number;
+  readonly place: "device" | "host";
+  readonly state: TensorState;
+  readonly resident_bytes: number;
+}
+
+/** The tensors of a model; none if it is not loaded. */
+export interface ModelResidency {
+  readonly model: string;
+  readonly state: ModelState;
+  readonly device: string | null;
+  readonly tensors: readonly ResidencyTensor[];
+}
+
+/** Tensors whose state has changed. */
+interface StateChanges {
+  readonly state: ModelState;
+  readonly changed: readonly { readonly index: number; readonly state: TensorState; readonly resident_bytes: number }[];
+}
+
+const EVENT_STREAM = "text/event-stream";
+
+/** Snapshots as the engines' state changes. */
+export async function* watchEngine(signal: AbortSignal): AsyncGenerator<EngineSnapshot, void, undefined> {
+  const { body } = await request("/engine", { accept: EVENT_STREAM, signal });
+  if (body === null) return;
+  for await (const { data } of readEvents(body)) yield JSON.parse(data) as EngineSnapshot;
+}
+
+/** The residency of a model, again whenever a tensor's state has changed. */
+export async function* watchResidency(
+  model: string,
+  signal: AbortSignal,
+): AsyncGenerator<ModelResidency, void, undefined> {
+  const { body } = await request(`/residency?model=${encodeURIComponent(model)}`, { accept: EVENT_STREAM, signal });
+  if (body === null) return;
+  let current: ModelResidency | undefined;
+  for await (const { name, data } of readEvents(body)) {
+    if (name === "tensors") current = JSON.parse(data) as ModelResidency;
+    else if (current !== undefined) current = withChanges(current, JSON.parse(data) as StateChanges);
+    if (current !== undefined) yield current;
+  }
+}
+
+/** A copy in which only changed tensors are new objects, so that views redraw those alone. */
+export function withChanges(residency: ModelResidency, { state, changed }: StateChanges): ModelResidency {
+  const tensors = [...residency.tensors];
+  for (const { index, ...change } of changed) {
+    const tensor = tensors[index];
+    if (tensor !== undefined) tensors[index] = { ...tensor, ...change };
+  }
+  return { ...residency, state, tensors };
+}

@@ -1,0 +1,30 @@
+// `npm run screenshots`: makes the pictures of the chat page in docs/images with Debian's Chromium. They show a scripted
+// model, so that they differ only if the page does.
+
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { bootstrap, ROOT } from "./bootstrap.mjs";
+import { main, ScriptError, step } from "./tool.mjs";
+
+const BROWSER = "/usr/bin/chromium";
+
+await main(async ([folder = join(ROOT, "docs", "images")]) => {
+  if (!existsSync(BROWSER)) throw new ScriptError("there is no browser: on Debian, apt-get install chromium");
+  await bootstrap();
+  const { build } = await import("esbuild");
+  const bundle = join(ROOT, ".cache", "screenshots.mjs");
+  mkdirSync(join(ROOT, ".cache"), { recursive: true });
+  await build({
+    entryPoints: [join(ROOT, "test", "page", "screenshots.ts")],
+    outfile: bundle,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    packages: "external",
+    logLevel: "warning",
+  });
+  const { run } = await import(pathToFileURL(bundle).href);
+  await step(`making pictures in ${folder}`, () => run(folder));
+});

@@ -1,0 +1,88 @@
+// GET /: the chat page, for browsers, and its files under /page. The page is built in advance and uses the endpoints that
+// every client has. Its policy allows nothing but its own files: no inline script, no style attribute, no other server.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { RouteFactory } from "../../completion/route-context.js";
+import { type PageFile, PageFiles } from "../../http/page-files.js";
+import { RequestError } from "../../http/request-error.js";
+
+const INDEX = "index.html";
+const NOT_MODIFIED_STATUS = 304;
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+const PAGE_HEADERS = {
+  "content-security-policy": CONTENT_SECURITY_POLICY,
+  "cross-origin-opener-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  // A new version of the package has a page that names other files.
+  "cache-control": "no-cache",
+} as const;
+
+/** File names contain a hash of their contents. */
+const FILE_HEADERS = {
+  "cache-control": "public, max-age=31536000, immutable",
+  "cross-origin-resource-policy": "same-origin",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** The endpoints of the chat page; none if it is turned off. */
+export const page: RouteFactory = ({ options }) => {
+  if (!options.page) return [];
+  const files = new PageFiles();
+  return [
+    {
+      method: "GET",
+      path: "/",
+      summary: "The chat page, for browsers (Accept: text/html); needs no key, and asks for one if the server does",
+      needsKey: false,
+      handle: async (request, reply) => {
+        const isBrowser = /\btext\/html\b/i.test(request.headers.accept ?? "");
+        const file = isBrowser ? await files.find(INDEX, request.headers["accept-encoding"]) : undefined;
+        return answer(request, reply.header("vary", "Accept, Accept-Encoding").headers(PAGE_HEADERS), file);
+      },
+    },
+    {
+      method: "GET",
+      path: "/page/{id}",
+      summary: "A file of the chat page; needs no key",
+      needsKey: false,
+      handle: async (request, reply) => {
+        const { id } = request.params as { readonly id: string };
+        const file = id === INDEX ? undefined : await files.find(id, request.headers["accept-encoding"]);
+        return answer(request, reply.header("vary", "Accept-Encoding").headers(FILE_HEADERS), file);
+      },
+    },
+  ];
+};
+
+function answer(request: FastifyRequest, reply: FastifyReply, file: PageFile | undefined): FastifyReply {
+  if (file === undefined) {
+    reply.removeHeader("cache-control");
+    throw new RequestError(
+      `[url] there is no endpoint ${request.method} ${request.url}; GET /openapi.json lists all endpoints`,
+      {
+        status: 404,
+        code: "not_found",
+      },
+    );
+  }
+  reply.header("etag", file.etag);
+  if (request.headers["if-none-match"]?.includes(file.etag) === true) return reply.code(NOT_MODIFIED_STATUS).send();
+  if (file.encoding !== undefined) reply.header("content-encoding", file.encoding);
+  return reply.type(file.type).send(file.bytes);
+}
