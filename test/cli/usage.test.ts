@@ -6,7 +6,19 @@ import packageJson from "../../package.json" with { type: "json" };
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
-const COMMANDS = ["generate", "chat", "serve", "launch", "pull", "list", "rm", "inspect", "tokenize", "perplexity", "plan"];
+const COMMANDS = [
+  "generate",
+  "chat",
+  "serve",
+  "launch",
+  "pull",
+  "list",
+  "rm",
+  "inspect",
+  "tokenize",
+  "perplexity",
+  "plan",
+];
 /** Commands that take no -m. */
 const WITHOUT_MODEL = ["pull", "list", "rm"];
 /** Opening it would fail with another status and code. */

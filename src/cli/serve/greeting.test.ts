@@ -19,7 +19,7 @@ describe("the greeting", () => {
 
   it("prints the address for clients of Ollama on a line of its own", () => {
     const addresses = { url: "http://127.0.0.1:8080", ollamaUrl: "http://127.0.0.1:11434" };
-    const [first, second] = greetingText({ ...addresses, models: MODELS, needsKey: false }).split("\n");
+    const [first, second] = greetingText({ ...addresses, models: MODELS, needsKey: false, hasPage: true }).split("\n");
     expect([first, second]).toEqual([
       "rocmforge is listening on http://127.0.0.1:8080",
       "and on http://127.0.0.1:11434 for clients of Ollama",

@@ -52,6 +52,7 @@ export class LiveFeed {
       });
     const stream = new EventStream(reply.raw, {
       ...this.#limits,
+      framing: "sse",
       headers: reply.getHeaders(),
       onOpen: () => reply.hijack(),
       onStuck: () => request.log.warn("the client does not read the events that it watches"),
