@@ -2,12 +2,12 @@
 // short, the least recently used first and never one in use. Invariants: one load or unload at a time; all requests for
 // a model share one load and its failure; a use is counted before the model can be unloaded.
 
-import { statSync } from "node:fs";
-import { FileError, RocmForgeError, ServingError } from "../errors.js";
+import { RocmForgeError, ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
+import { createSlot, type Slot, stateOf, stopIdleTimer } from "./model-slot.js";
 import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
@@ -51,19 +51,6 @@ const MAX_MODELS = 10_000;
 /** The shortest time between two attempts to recover a failed model without a request for it. */
 const RECOVERY_MS = 5000;
 
-interface Slot {
-  readonly entry: ModelEntry;
-  readonly created: number;
-  uses: number;
-  usedMs: number;
-  /** The running or queued load. */
-  loading: Promise<PooledModel> | undefined;
-  model: PooledModel | undefined;
-  /** When its last load failed; undefined if it did not. */
-  failedMs: number | undefined;
-  idleTimer: NodeJS.Timeout | undefined;
-}
-
 /** Creates a pool; no model is loaded until one is acquired. */
 export function createModelPool(options: ModelPoolOptions): ModelPool {
   return new LoadedModels(options);
@@ -96,17 +83,7 @@ class LoadedModels implements ModelPool {
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name))
         refuseValue("models", "models", "names that are not empty and differ", entry.name);
-      const slot = {
-        entry,
-        created: changedSeconds(entry.path),
-        uses: 0,
-        usedMs: 0,
-        loading: undefined,
-        model: undefined,
-        failedMs: undefined,
-        idleTimer: undefined,
-      };
-      this.#slots.set(entry.name, slot);
+      this.#slots.set(entry.name, createSlot(entry));
     }
   }
 
@@ -116,6 +93,8 @@ class LoadedModels implements ModelPool {
       created: slot.created,
       state: stateOf(slot),
       contextTokens: slot.model?.engine.contextTokens,
+      backend: slot.model?.engine.backend,
+      unloadAtMs: slot.unloadAtMs,
     }));
   }
 
@@ -141,7 +120,7 @@ class LoadedModels implements ModelPool {
       await unlessAborted(this.#swap.ended, signal);
     this.#refuseWhenStopping();
     slot.uses++;
-    clearTimeout(slot.idleTimer);
+    stopIdleTimer(slot);
     const loading = this.#modelOf(slot);
     let isLeased = true;
     const release = (): void => {
@@ -263,6 +242,7 @@ class LoadedModels implements ModelPool {
     slot.usedMs = performance.now();
     for (const listener of this.#leaveListeners) listener();
     if (slot.uses > 0 || this.#idleTimeoutMs === undefined) return;
+    slot.unloadAtMs = Date.now() + this.#idleTimeoutMs;
     slot.idleTimer = setTimeout(() => {
       // Nothing waits for this; the next load reports memory that cannot be freed.
       this.#inTurn(async () => (slot.uses === 0 ? await this.#unload(slot) : undefined)).catch(() => {});
@@ -273,7 +253,7 @@ class LoadedModels implements ModelPool {
   async #unload(slot: Slot): Promise<void> {
     const { model } = slot;
     slot.model = undefined;
-    clearTimeout(slot.idleTimer);
+    stopIdleTimer(slot);
     if (model === undefined) return;
     try {
       this.#onUnload(model.engine);
@@ -299,23 +279,6 @@ class LoadedModels implements ModelPool {
       const listener = (): void => (isSo() ? end() : undefined);
       const timer = setTimeout(end, timeoutMs);
       this.#leaveListeners.add(listener);
-    });
-  }
-}
-
-function stateOf({ model, loading, failedMs }: Slot): ModelListing["state"] {
-  if (loading !== undefined) return "loading";
-  if (model !== undefined) return model.isLost ? "failed" : "loaded";
-  return failedMs === undefined ? "unloaded" : "failed";
-}
-
-function changedSeconds(path: string): number {
-  try {
-    return Math.floor(statSync(path).mtimeMs / 1000);
-  } catch (error) {
-    throw new FileError("FILE_NOT_FOUND", `[models] ${path}: expected a model file, found none that can be read`, {
-      details: { path },
-      cause: error,
     });
   }
 }

@@ -114,7 +114,17 @@ describe("finding a server and its models", () => {
     served.pool.states.set("fake", "loaded");
     const { models } = await ollama.ps();
     expect(models).toMatchObject([{ model: "fake:latest", context_length: 4096 }]);
-    expect(new Date(models[0]?.expires_at ?? 0).getTime()).toBeGreaterThan(Date.now());
+    expect(new Date(models[0]?.expires_at ?? 0).getFullYear()).toBe(9999);
+    const unloadAtMs = Date.UTC(2030, 0, 1);
+    for (const [backend, isOnGpu] of [
+      ["cpu", false],
+      ["hip", true],
+      ["cuda", true],
+    ] as const) {
+      served.pool.loaded = { backend, unloadAtMs };
+      const [{ size, size_vram: onGpu, expires_at: expires }] = (await ollama.ps()).models;
+      expect([onGpu, expires]).toEqual([isOnGpu ? size : 0, new Date(unloadAtMs).toISOString()]);
+    }
   });
 
   test("names with the tag latest and without mean the same, in every API", async () => {
