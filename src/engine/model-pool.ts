@@ -7,7 +7,7 @@ import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
-import { createSlot, type Slot, stateOf, stopIdleTimer } from "./model-slot.js";
+import { createSlot, type ModelSlot, stateOf, stopIdleTimer } from "./model-slot.js";
 import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
@@ -62,13 +62,13 @@ class LoadedModels implements ModelPool {
   readonly #maxLoaded: number;
   readonly #swapTimeoutMs: number;
   readonly #onUnload: (model: ModelEngine) => void;
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Map<string, ModelSlot>();
   /** Called whenever a use has ended. */
   readonly #leaveListeners = new Set<() => void>();
   /** The loads and unloads so far, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
   /** The slot that waits for others to become idle; new requests for those wait until the swap has ended. */
-  #swap: { readonly slot: Slot; readonly ended: Promise<unknown> } | undefined;
+  #swap: { readonly slot: ModelSlot; readonly ended: Promise<unknown> } | undefined;
   #isStopping = false;
   #closing: Promise<void> | undefined;
 
@@ -174,7 +174,7 @@ class LoadedModels implements ModelPool {
     for (const listener of this.#leaveListeners) listener();
   }
 
-  #slotOf(name: string): Slot {
+  #slotOf(name: string): ModelSlot {
     const slot = this.#slots.get(name);
     if (slot !== undefined) return slot;
     const known = [...this.#slots.keys()];
@@ -191,14 +191,14 @@ class LoadedModels implements ModelPool {
       throw new ServingError("SERVING_STOPPING", "[models] the server is shutting down and accepts no new requests");
   }
 
-  async #modelOf(slot: Slot): Promise<ModelEngine> {
+  async #modelOf(slot: ModelSlot): Promise<ModelEngine> {
     if (slot.model !== undefined && !slot.model.isLost) return slot.model.engine;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
     return (await slot.loading).engine;
   }
 
   /** Unloads a lost model first. Makes room until the model fits, or until no other can be unloaded. */
-  async #loadSlot(slot: Slot): Promise<PooledModel> {
+  async #loadSlot(slot: ModelSlot): Promise<PooledModel> {
     if (slot.model !== undefined) await this.#unload(slot);
     while (this.#loaded().length >= this.#maxLoaded)
       if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry, this.#maxLoaded);
@@ -217,7 +217,7 @@ class LoadedModels implements ModelPool {
   }
 
   /** Unloads the least recently used idle model, and waits for one if all are in use. */
-  async #makeRoom(slot: Slot): Promise<boolean> {
+  async #makeRoom(slot: ModelSlot): Promise<boolean> {
     if (this.#loaded().length === 0) return false;
     const left = this.#waitUntil(() => this.#idle().length > 0 || this.#isStopping, this.#swapTimeoutMs);
     this.#swap = { slot, ended: left };
@@ -229,15 +229,15 @@ class LoadedModels implements ModelPool {
     return victim !== undefined;
   }
 
-  #loaded(): Slot[] {
+  #loaded(): ModelSlot[] {
     return [...this.#slots.values()].filter(({ model }) => model !== undefined);
   }
 
-  #idle(): Slot[] {
+  #idle(): ModelSlot[] {
     return this.#loaded().filter(({ uses }) => uses === 0);
   }
 
-  #leave(slot: Slot): void {
+  #leave(slot: ModelSlot): void {
     slot.uses--;
     slot.usedMs = performance.now();
     for (const listener of this.#leaveListeners) listener();
@@ -250,7 +250,7 @@ class LoadedModels implements ModelPool {
     slot.idleTimer.unref();
   }
 
-  async #unload(slot: Slot): Promise<void> {
+  async #unload(slot: ModelSlot): Promise<void> {
     const { model } = slot;
     slot.model = undefined;
     stopIdleTimer(slot);

@@ -6,7 +6,7 @@ import type { ModelEntry, PooledModel } from "./model-pool.js";
 import type { ModelListing } from "./serving.js";
 
 /** A model of a pool, loaded or not. */
-export interface Slot {
+export interface ModelSlot {
   readonly entry: ModelEntry;
   readonly created: number;
   uses: number;
@@ -22,7 +22,7 @@ export interface Slot {
 }
 
 /** A slot whose model is not loaded yet; refuses a file that is not there. */
-export function createSlot(entry: ModelEntry): Slot {
+export function createSlot(entry: ModelEntry): ModelSlot {
   return {
     entry,
     created: changedSeconds(entry.path),
@@ -37,13 +37,13 @@ export function createSlot(entry: ModelEntry): Slot {
 }
 
 /** Keeps a model from being unloaded by its timer. */
-export function stopIdleTimer(slot: Slot): void {
+export function stopIdleTimer(slot: ModelSlot): void {
   clearTimeout(slot.idleTimer);
   slot.unloadAtMs = undefined;
 }
 
 /** The state as a list of models shows it. */
-export function stateOf({ model, loading, failedMs }: Slot): ModelListing["state"] {
+export function stateOf({ model, loading, failedMs }: ModelSlot): ModelListing["state"] {
   if (loading !== undefined) return "loading";
   if (model !== undefined) return model.isLost ? "failed" : "loaded";
   return failedMs === undefined ? "unloaded" : "failed";
