@@ -105,6 +105,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
     );
   }
 
+  get backend(): string {
+    return this.#parts.plan.backend.description.name;
+  }
+
   get tokenizer(): Tokenizer {
     return this.#parts.tokenizer();
   }

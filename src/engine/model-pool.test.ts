@@ -122,10 +122,16 @@ describe("ModelPool", () => {
 
   it("unloads after idle time, and not before", async () => {
     const warehouse = new Warehouse();
-    await using pool = warehouse.pool({ idleTimeoutMs: 30 });
-    await pool.with("a", () => pause(60));
+    await using pool = warehouse.pool({ idleTimeoutMs: 150 });
+    await pool.with("a", async () => {
+      await pause(200);
+      expect(pool.list()[0].unloadAtMs).toBeUndefined();
+    });
     expect(warehouse.events).toEqual(["+a"]);
+    const leftMs = (pool.list()[0].unloadAtMs ?? 0) - Date.now();
+    expect(leftMs > 0 && leftMs <= 150).toBe(true);
     await expect.poll(() => warehouse.events).toEqual(["+a", "-a"]);
+    expect(pool.list()[0].unloadAtMs).toBeUndefined();
     expect(await pool.with("a", useBriefly)).toBe("a");
   });
 

@@ -2,14 +2,14 @@
 // short, the least recently used first and never one in use. Invariants: one load or unload at a time; all requests for
 // a model share one load and its failure; a use is counted before the model can be unloaded.
 
-import { statSync } from "node:fs";
-import { FileError, ServingError } from "../errors.js";
+import { ServingError } from "../errors.js";
 import { didYouMean } from "../nearest.js";
 import { optionalCount, refuseUnknownKeys, refuseValue } from "../options.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
 import { allInUse, isOutOfMemory } from "./model-pool-errors.js";
 import type { PlanResidency } from "../plan/residency.js";
+import { createSlot, type ModelSlot, stateOf, stopIdleTimer } from "./model-slot.js";
 import type { EngineStatistics, ModelEngine, ModelLease, ModelListing, ModelPool } from "./serving.js";
 
 /** What the pool holds: a model with its engine. */
@@ -56,21 +56,6 @@ const MAX_MODELS = 10_000;
 /** The shortest time between two attempts to recover a failed model without a request for it. */
 const RECOVERY_MS = 5000;
 
-interface Slot {
-  readonly entry: ModelEntry;
-  readonly created: number;
-  uses: number;
-  usedMs: number;
-  /** The running or queued load. */
-  loading: Promise<PooledModel> | undefined;
-  /** The engine whose weights are being loaded. */
-  starting: ModelEngine | undefined;
-  model: PooledModel | undefined;
-  /** When its last load failed; undefined if it did not. */
-  failedMs: number | undefined;
-  idleTimer: NodeJS.Timeout | undefined;
-}
-
 /** Creates a pool; no model is loaded until one is acquired. */
 export function createModelPool(options: ModelPoolOptions): ModelPool {
   return new LoadedModels(options);
@@ -82,13 +67,13 @@ class LoadedModels implements ModelPool {
   readonly #maxLoaded: number;
   readonly #swapTimeoutMs: number;
   readonly #onUnload: (model: ModelEngine) => void;
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Map<string, ModelSlot>();
   /** Called whenever a use has ended. */
   readonly #leaveListeners = new Set<() => void>();
   /** The loads and unloads so far, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
   /** The slot that waits for others to become idle; new requests for those wait until the swap has ended. */
-  #swap: { readonly slot: Slot; readonly ended: Promise<unknown> } | undefined;
+  #swap: { readonly slot: ModelSlot; readonly ended: Promise<unknown> } | undefined;
   #isStopping = false;
   #closing: Promise<void> | undefined;
 
@@ -103,18 +88,7 @@ class LoadedModels implements ModelPool {
     for (const entry of options.models) {
       if (entry.name === "" || this.#slots.has(entry.name))
         refuseValue("models", "models", "names that are not empty and differ", entry.name);
-      const slot = {
-        entry,
-        created: changedSeconds(entry.path),
-        uses: 0,
-        usedMs: 0,
-        loading: undefined,
-        starting: undefined,
-        model: undefined,
-        failedMs: undefined,
-        idleTimer: undefined,
-      };
-      this.#slots.set(entry.name, slot);
+      this.#slots.set(entry.name, createSlot(entry));
     }
   }
 
@@ -124,6 +98,8 @@ class LoadedModels implements ModelPool {
       created: slot.created,
       state: stateOf(slot),
       contextTokens: slot.model?.engine.contextTokens,
+      backend: slot.model?.engine.backend,
+      unloadAtMs: slot.unloadAtMs,
     }));
   }
 
@@ -149,7 +125,7 @@ class LoadedModels implements ModelPool {
       await unlessAborted(this.#swap.ended, signal);
     this.#refuseWhenStopping();
     slot.uses++;
-    clearTimeout(slot.idleTimer);
+    stopIdleTimer(slot);
     const loading = this.#modelOf(slot);
     let isLeased = true;
     const release = (): void => {
@@ -208,7 +184,7 @@ class LoadedModels implements ModelPool {
     for (const listener of this.#leaveListeners) listener();
   }
 
-  #slotOf(name: string): Slot {
+  #slotOf(name: string): ModelSlot {
     const slot = this.#slots.get(name);
     if (slot !== undefined) return slot;
     const known = [...this.#slots.keys()];
@@ -225,14 +201,14 @@ class LoadedModels implements ModelPool {
       throw new ServingError("SERVING_STOPPING", "[models] the server is shutting down and accepts no new requests");
   }
 
-  async #modelOf(slot: Slot): Promise<ModelEngine> {
+  async #modelOf(slot: ModelSlot): Promise<ModelEngine> {
     if (slot.model !== undefined && !slot.model.isLost) return slot.model.engine;
     slot.loading ??= this.#inTurn(() => this.#loadSlot(slot)).finally(() => (slot.loading = undefined));
     return (await slot.loading).engine;
   }
 
   /** Unloads a lost model first. Makes room until the model fits, or until no other can be unloaded. */
-  async #loadSlot(slot: Slot): Promise<PooledModel> {
+  async #loadSlot(slot: ModelSlot): Promise<PooledModel> {
     if (slot.model !== undefined) await this.#unload(slot);
     while (this.#loaded().length >= this.#maxLoaded)
       if (!(await this.#makeRoom(slot))) throw allInUse(slot.entry.name, this.#maxLoaded);
@@ -253,7 +229,7 @@ class LoadedModels implements ModelPool {
   }
 
   /** Unloads the least recently used idle model, and waits for one if all are in use. */
-  async #makeRoom(slot: Slot): Promise<boolean> {
+  async #makeRoom(slot: ModelSlot): Promise<boolean> {
     if (this.#loaded().length === 0) return false;
     const left = this.#waitUntil(() => this.#idle().length > 0 || this.#isStopping, this.#swapTimeoutMs);
     this.#swap = { slot, ended: left };
@@ -265,19 +241,20 @@ class LoadedModels implements ModelPool {
     return victim !== undefined;
   }
 
-  #loaded(): Slot[] {
+  #loaded(): ModelSlot[] {
     return [...this.#slots.values()].filter(({ model }) => model !== undefined);
   }
 
-  #idle(): Slot[] {
+  #idle(): ModelSlot[] {
     return this.#loaded().filter(({ uses }) => uses === 0);
   }
 
-  #leave(slot: Slot): void {
+  #leave(slot: ModelSlot): void {
     slot.uses--;
     slot.usedMs = performance.now();
     for (const listener of this.#leaveListeners) listener();
     if (slot.uses > 0 || this.#idleTimeoutMs === undefined) return;
+    slot.unloadAtMs = Date.now() + this.#idleTimeoutMs;
     slot.idleTimer = setTimeout(() => {
       // Nothing waits for this; the next load reports memory that cannot be freed.
       this.#inTurn(async () => (slot.uses === 0 ? await this.#unload(slot) : undefined)).catch(() => {});
@@ -285,10 +262,10 @@ class LoadedModels implements ModelPool {
     slot.idleTimer.unref();
   }
 
-  async #unload(slot: Slot): Promise<void> {
+  async #unload(slot: ModelSlot): Promise<void> {
     const { model } = slot;
     slot.model = undefined;
-    clearTimeout(slot.idleTimer);
+    stopIdleTimer(slot);
     if (model === undefined) return;
     try {
       this.#onUnload(model.engine);
@@ -314,23 +291,6 @@ class LoadedModels implements ModelPool {
       const listener = (): void => (isSo() ? end() : undefined);
       const timer = setTimeout(end, timeoutMs);
       this.#leaveListeners.add(listener);
-    });
-  }
-}
-
-function stateOf({ model, loading, failedMs }: Slot): ModelListing["state"] {
-  if (loading !== undefined) return "loading";
-  if (model !== undefined) return model.isLost ? "failed" : "loaded";
-  return failedMs === undefined ? "unloaded" : "failed";
-}
-
-function changedSeconds(path: string): number {
-  try {
-    return Math.floor(statSync(path).mtimeMs / 1000);
-  } catch (error) {
-    throw new FileError("FILE_NOT_FOUND", `[models] ${path}: expected a model file, found none that can be read`, {
-      details: { path },
-      cause: error,
     });
   }
 }

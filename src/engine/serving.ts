@@ -155,6 +155,8 @@ export interface ModelEngine {
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
+  /** The name of the backend that computes; absent if nothing does, as in tests. */
+  readonly backend?: string;
   /**
    * The header of the model's file, from which a worker thread builds the same tokenizer; absent if there is no file.
    */
@@ -175,6 +177,10 @@ export interface ModelListing {
   /** "failed": its device was lost, its file damaged, or its last load failed. The next request loads it again. */
   readonly state: "unloaded" | "loading" | "loaded" | "failed";
   readonly contextTokens: number | undefined;
+  /** The backend that a loaded model computes on. */
+  readonly backend?: string | undefined;
+  /** When an idle model will be unloaded, in Unix milliseconds; undefined if it is in use, or stays loaded. */
+  readonly unloadAtMs?: number | undefined;
   /** When the file was last changed, in Unix seconds. */
   readonly created: number;
 }

@@ -141,6 +141,9 @@ function viewOf(model: Model, name: string): LaunchedModel {
       name,
       contextTokens: engine.contextTokens,
       vocabularySize: engine.vocabularySize,
+      get backend() {
+        return engine.backend;
+      },
       get tokenizer() {
         return engine.tokenizer;
       },

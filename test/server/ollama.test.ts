@@ -114,7 +114,17 @@ describe("finding a server and its models", () => {
     served.pool.states.set("fake", "loaded");
     const { models } = await ollama.ps();
     expect(models).toMatchObject([{ model: "fake:latest", context_length: 4096 }]);
-    expect(new Date(models[0]?.expires_at ?? 0).getTime()).toBeGreaterThan(Date.now());
+    expect(new Date(models[0]?.expires_at ?? 0).getFullYear()).toBe(9999);
+    const unloadAtMs = Date.UTC(2030, 0, 1);
+    for (const [backend, isOnGpu] of [
+      ["cpu", false],
+      ["hip", true],
+      ["cuda", true],
+    ] as const) {
+      served.pool.loaded = { backend, unloadAtMs };
+      const [{ size, size_vram: onGpu, expires_at: expires }] = (await ollama.ps()).models;
+      expect([onGpu, expires]).toEqual([isOnGpu ? size : 0, new Date(unloadAtMs).toISOString()]);
+    }
   });
 
   test("names with the tag latest and without mean the same, in every API", async () => {
@@ -443,9 +453,8 @@ describe("errors", () => {
     await expect(collect(stream)).rejects.toThrow("internal error");
   });
 
-  test("say that models are not pulled, made or deleted, before a body is read", async () => {
+  test("say that models are not made or deleted, before a body is read", async () => {
     const refused = { status_code: 501, error: expect.stringContaining("is not supported") };
-    await expect(ollama.pull({ model: "llama3" })).rejects.toMatchObject(refused);
     await expect(ollama.push({ model: "llama3" })).rejects.toMatchObject(refused);
     await expect(ollama.create({ model: "mine", from: "llama3" })).rejects.toMatchObject(refused);
     await expect(ollama.copy({ source: "a", destination: "b" })).rejects.toMatchObject(refused);
@@ -458,10 +467,25 @@ describe("errors", () => {
   });
 });
 
+test("a model that is served can be pulled, and no other", async () => {
+  await using two = await startServer({}, [new FakeModel("other:8b")]);
+  const client = new Ollama({ host: two.url });
+  expect(await client.pull({ model: "fake" })).toEqual({ status: "success" });
+  expect(await collect(await client.pull({ model: "other:8b", stream: true }))).toEqual([{ status: "success" }]);
+  // Codex reads whole lines.
+  expect((await two.post("/api/pull", { model: "fake" })).text).toBe('{"status":"success"}\n');
+  await expect(client.pull({ model: "llama3" })).rejects.toMatchObject({
+    status_code: 501,
+    error: expect.stringContaining("downloading a model is not supported"),
+  });
+  // One model that is not strict answers to any name.
+  expect(await ollama.pull({ model: "gpt-oss:20b" })).toEqual({ status: "success" });
+});
+
 test("the endpoints are described", async () => {
   const { json } = await served.get("/openapi.json");
   expect(json.paths["/api/chat"].post.responses["200"].content).toHaveProperty("application/x-ndjson");
-  expect(json.paths["/api/pull"].post.responses).toHaveProperty("501");
+  expect(json.paths["/api/push"].post.responses).toHaveProperty("501");
   expect(json.paths["/api/blobs/{digest}"].post.parameters).toMatchObject([{ name: "digest", in: "path" }]);
   const { properties } = json.paths["/api/chat"].post.requestBody.content["application/json"].schema;
   expect(Object.keys(properties)).toEqual(

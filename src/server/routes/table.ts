@@ -14,6 +14,7 @@ import { ollamaChat } from "./ollama/chat.js";
 import { ollamaEmbed } from "./ollama/embed.js";
 import { ollamaGenerate } from "./ollama/generate.js";
 import { ollamaModels } from "./ollama/models.js";
+import { ollamaPull } from "./ollama/pull.js";
 import { ollamaRefused } from "./ollama/refused.js";
 import { chatCompletions } from "./openai/chat-completions/route.js";
 import { completions } from "./openai/completions/route.js";
@@ -32,6 +33,7 @@ const ENDPOINTS: readonly RouteFactory[] = [
   ollamaGenerate,
   ollamaEmbed,
   ollamaModels,
+  ollamaPull,
   ollamaRefused,
   tokenizeRoutes,
   engineState,

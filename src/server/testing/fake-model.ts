@@ -268,6 +268,8 @@ export class FakeModelPool implements ModelPool {
   loading: Promise<void> | undefined;
   /** States of models other than "loaded". */
   readonly states = new Map<string, ModelListing["state"]>();
+  /** What the list says of every loaded model. */
+  loaded: Pick<ModelListing, "backend" | "unloadAtMs"> = {};
   /** Paths of real files, for tests that read them. */
   readonly paths = new Map<string, string>();
   readonly residencies = new Map<string, PlanResidency>();
@@ -280,6 +282,7 @@ export class FakeModelPool implements ModelPool {
 
   list(): readonly ModelListing[] {
     return [...this.#models.values()].map(({ name, contextTokens }) => ({
+      ...this.loaded,
       name,
       path: this.paths.get(name) ?? `/secret/${name}.gguf`,
       state: this.states.get(name) ?? "loaded",

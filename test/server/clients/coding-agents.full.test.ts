@@ -137,6 +137,38 @@ describe.skipIf(unavailableReason !== undefined)(
       expect(log).toContain("was skipped");
     });
 
+    test("Codex finds the model as one of Ollama's (--oss)", async () => {
+      const home = folder.file("codex-oss");
+      mkdirSync(home);
+      const { exitCode, stdout, exchanges } = await runSession(folder, modelPath, {
+        rules: [{ when: "foxes", answer: "<think>\nI know.\n</think>\n\nSeventeen.", repeats: true }],
+        command: process.execPath,
+        args: [
+          packageFile("@openai", "codex", "bin", "codex.js"),
+          "exec",
+          "--skip-git-repo-check",
+          "--oss",
+          "--local-provider",
+          "ollama",
+          // This version compares the provider with the configured one.
+          "-c",
+          `model_provider="ollama"`,
+          "-m",
+          MODEL_NAME,
+          "--json",
+          "How many foxes?",
+        ],
+        env: { CODEX_HOME: home, CODEX_OSS_BASE_URL: "{url}/v1" },
+        cwd,
+        timeoutMs: TIMEOUT_MS,
+      });
+      expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`"text":"Seventeen."`)]);
+      const paths = exchanges.map(({ url, status }) => `${url.split("?")[0]} ${status}`);
+      // It compares names without their tags, and pulls what it does not find.
+      const asked = ["/api/version 200", "/api/tags 200", "/api/pull 200", "/v1/responses 200"];
+      expect(paths).toEqual(expect.arrayContaining(asked));
+    });
+
     describe("started by `rocmforge launch`, without a configuration of their own", () => {
       let bin: string;
       beforeAll(() => {

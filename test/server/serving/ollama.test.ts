@@ -37,7 +37,9 @@ describeCpu("with the embedded model", () => {
     expect(models).toMatchObject([
       { name: "fable:latest", details: { family: "llama", quantization_level: "Q4_K_M", parameter_size: "10.5M" } },
     ]);
-    expect((await ollama.ps()).models).toMatchObject([{ name: "fable:latest", context_length: 512 }]);
+    expect((await ollama.ps()).models).toMatchObject([
+      { name: "fable:latest", context_length: 512, size: models[0]?.size, size_vram: 0 },
+    ]);
     const { model_info: info, capabilities } = await ollama.show({ model: "fable:latest" });
     expect(info).toMatchObject({ "general.architecture": "llama", "llama.context_length": 512 });
     expect(capabilities).toContain("completion");

@@ -26,6 +26,9 @@ const RUNNING = "Ollama is running";
 /** For models that are not unloaded: Ollama gives a time in the far future as well. */
 const NEVER = "9999-12-31T23:59:59Z";
 
+/** Backends that hold a model's weights in the memory of a GPU. */
+const GPU_BACKENDS: ReadonlySet<string> = new Set(["hip", "cuda"]);
+
 const showFields = z.object({
   model: modelField.optional(),
   name: modelField.optional().describe("The older name of model"),
@@ -91,18 +94,22 @@ function loaded(pool: ModelPool, files: ModelFiles): PlainRoute {
     summary: "The models that are loaded, in Ollama's API",
     handle: async (_, reply) => {
       const running = pool.list().filter(({ state }) => state === "loaded");
-      const models = running.map(async (listing) => ({
-        ...(await listed(files, listing)),
-        expires_at: NEVER,
-        size_vram: 0,
-        context_length: listing.contextTokens ?? 0,
-      }));
+      const models = running.map(async (listing) => {
+        const { backend = "", contextTokens = 0, unloadAtMs } = listing;
+        const entry = await listed(files, listing);
+        return {
+          ...entry,
+          expires_at: unloadAtMs === undefined ? NEVER : new Date(unloadAtMs).toISOString(),
+          size_vram: GPU_BACKENDS.has(backend) ? entry.size : 0,
+          context_length: contextTokens,
+        };
+      });
       return reply.send({ models: await Promise.all(models) });
     },
   };
 }
 
-async function listed(files: ModelFiles, listing: ModelListing): Promise<object> {
+async function listed(files: ModelFiles, listing: ModelListing) {
   const file = await readable(files, listing);
   const name = taggedName(listing.name);
   return {

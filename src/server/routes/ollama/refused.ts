@@ -2,7 +2,8 @@
 
 import type { RefusedRoute, RouteFactory } from "../../completion/route-context.js";
 
-const GIVEN_AT_START = "this server serves the model files that it was started with (rocmforge serve -m FILE)";
+/** Where models come from, for clients that ask for another one. */
+export const GIVEN_AT_START = "this server serves the model files that it was started with (rocmforge serve -m FILE)";
 
 function refused(method: RefusedRoute["method"], path: string, what: string): RefusedRoute {
   return {
@@ -15,7 +16,6 @@ function refused(method: RefusedRoute["method"], path: string, what: string): Re
 
 /** The endpoints that this server does not have. */
 export const ollamaRefused: RouteFactory = () => [
-  refused("POST", "/api/pull", "downloading a model"),
   refused("POST", "/api/push", "uploading a model"),
   refused("POST", "/api/create", "creating a model"),
   refused("POST", "/api/copy", "copying a model"),
