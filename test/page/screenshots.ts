@@ -9,6 +9,7 @@ import { FakeModel } from "../../src/server/testing/fake-model.js";
 import { startServer } from "../../src/server/testing/test-server.js";
 import { startBrowser, visit } from "./browser.js";
 import { StagedResidency } from "./staged-residency.js";
+import { StreamingChat } from "./streaming-chat.js";
 
 const MODEL = "llama3-8b-Q4_K_M";
 const DEVICE = "NVIDIA H200, 141 GB, sm_90";
@@ -48,7 +49,7 @@ const TITLES = [
 async function ask(page: Page, question: string): Promise<void> {
   await page.getByLabel("Your question").fill(question);
   await page.keyboard.press("Enter");
-  await page.getByLabel("Stop generating").waitFor({ state: "detached" });
+  await page.locator(".answer-facts").last().waitFor();
 }
 
 async function converse(page: Page): Promise<void> {
@@ -67,7 +68,7 @@ export async function run(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const staged = new StagedResidency("llama3-8b", DEVICE);
   const model = new DemoModel(MODEL, 8192);
-  await using server = await startServer({ logLevel: "silent" }, [], model);
+  await using server = await startServer({ logLevel: "silent", chat: new StreamingChat() }, [], model);
   server.pool.residencies.set(MODEL, staged.residency);
   const browser = await startBrowser();
   try {

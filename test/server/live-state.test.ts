@@ -27,8 +27,8 @@ class Watch implements AsyncDisposable {
     const watch = new Watch();
     const { signal } = watch.#controller;
     const response = await fetch(url, { headers: { accept: "text/event-stream" }, signal });
-    const type = response.headers.get("content-type");
-    if (type?.startsWith("text/event-stream") !== true) throw new Error(`events were asked for, and ${type} came`);
+    if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true)
+      throw new Error(`${url} answered with ${response.status} and no events`);
     watch.#ended = watch.#read(response).catch(() => {});
     return watch;
   }

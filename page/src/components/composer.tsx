@@ -92,7 +92,7 @@ export function Composer() {
         <ContextGauge />
         <div class="spacer" />
         {isBusy ? (
-          <IconButton class="send" icon="stop" label="Stop generating" onClick={() => stop()} />
+          <IconButton class="send stop" icon="stop" label="Stop generating" onClick={() => stop()} />
         ) : (
           <IconButton class="send" icon="send" label="Send" isDisabled={!canSend} onClick={send} />
         )}

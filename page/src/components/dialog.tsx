@@ -1,7 +1,7 @@
 // A modal dialog: the browser's own element, which keeps the focus inside and closes with Escape.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton } from "./icon-button";
 
 interface DialogProps {
@@ -14,12 +14,21 @@ interface DialogProps {
 /** A modal dialog with a title. */
 export function Dialog({ title, isOpen, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isOpen && element.current?.open === false) element.current.showModal();
     if (!isOpen) element.current?.close();
   }, [isOpen]);
   return (
-    <dialog ref={element} class="dialog" aria-labelledby="dialog-title" onClose={onClose}>
+    <dialog
+      ref={element}
+      class="dialog"
+      aria-labelledby="dialog-title"
+      onCancel={(event) => {
+        // Escape; the state alone decides what is open, so that the two cannot differ.
+        event.preventDefault();
+        onClose();
+      }}
+    >
       {isOpen && (
         <>
           <header>

@@ -5,7 +5,7 @@ const PATHS = {
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14M20 20l-4-4",
   menu: "M4 7h16M4 12h16M4 17h16",
   send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M7 7h10v10H7z",
+  stop: "M7.500 7.500h9v9h-9z",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   check: "M5 12.500l4.500 4.500L19 7.500",
   edit: "M4 20h4L19 9l-4-4L4 16zM13.500 6.500l4 4",

@@ -18,7 +18,7 @@ interface LayerRowProps {
 const NARROWEST_PERCENT = 4;
 
 export function LayerRow({ layer, share, device, isOpen, onToggle }: LayerRowProps) {
-  const { name, tensors, bytes, residentTensors } = layer;
+  const { name, isLayer, tensors, bytes, residentTensors } = layer;
   // Most layers are unchanged from one event to the next.
   const key = tensors.map(({ state }) => state[0]).join("");
   const strip = useMemo(
@@ -38,13 +38,14 @@ export function LayerRow({ layer, share, device, isOpen, onToggle }: LayerRowPro
   );
   return (
     <li class="layer">
-      <button
-        type="button"
-        aria-expanded={isOpen}
-        aria-label={`${name}: ${residentTensors} of ${tensors.length} tensors resident, ${formatBytes(bytes)}`}
-        onClick={onToggle}
-      >
-        <span class="layer-name">{name.replace(/^Layer /, "")}</span>
+      <button type="button" aria-expanded={isOpen} onClick={onToggle}>
+        <span class="layer-name">
+          {isLayer && <span class="offscreen">Layer </span>}
+          {name.replace(/^Layer /, "")}
+          <span class="offscreen">
+            : {residentTensors} of {tensors.length} tensors resident,
+          </span>
+        </span>
         <span class="strip-track">{strip}</span>
         <span class="layer-bytes">{formatBytes(bytes)}</span>
       </button>

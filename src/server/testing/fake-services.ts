@@ -36,7 +36,7 @@ export class FakeChat implements ChatRenderService {
       thought: undefined,
       answerForm: { prefix: "", suffix: "" },
       hidesText: this.hidesText,
-      createParser: () => new FakeParser(this.dropsSpace),
+      createParser: (): ChatParser => new FakeParser(this.dropsSpace),
     };
   }
 }
