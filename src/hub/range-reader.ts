@@ -76,10 +76,20 @@ export class RangeReader {
       if (statedBy === "host") this.#requireSame(answer, validatorOf(answer.headers));
       return answer;
     }
-    const answer = await this.#client.open(url, { headers });
+    const answer = await this.#openListed(url, headers);
     this.#requireSame(answer, statedBy === "hub" ? hubTag(answer) : validatorOf(answer.headers));
     if (answer.url.href !== url.href) this.#resolved = answer.url;
     return answer;
+  }
+
+  /** A file that the hub has just listed and does not have any more was replaced, with its commit. */
+  async #openListed(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
+    try {
+      return await this.#client.open(url, { headers });
+    } catch (error) {
+      const isGone = error instanceof HubError && error.code === "HUB_NOT_FOUND" && this.#file.statedBy === "hub";
+      throw isGone ? new FileChanged(this.#file.name) : error;
+    }
   }
 
   async #openResolved(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {

@@ -37,6 +37,8 @@ export interface Fault {
   readonly extraBytes?: number;
   /** Sends another part of the file than the one asked for. */
   readonly shift?: number;
+  /** Sends parts of another content. */
+  readonly content?: Buffer;
   /** Never answers. */
   readonly hangs?: boolean;
 }
@@ -190,7 +192,7 @@ export class TestHub implements AsyncDisposable {
     record: RecordedRequest,
     fault: Fault = {},
   ): Promise<void> {
-    const { bytes } = file;
+    const bytes = fault.content ?? file.bytes;
     const range = fault.ignoresRange === true ? null : /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
     const start = Math.min(bytes.length, Number(range?.[1] ?? 0) + (fault.shift ?? 0));
     const end = Math.min(bytes.length, range === null || range[2] === "" ? bytes.length : Number(range[2]) + 1);
