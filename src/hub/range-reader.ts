@@ -57,14 +57,17 @@ export class RangeReader {
     else this.#requireWhole(answer);
     let skip = isPart ? 0 : start;
     let wanted = (isPart ? end : wholeEnd) - start;
+    // A body that ends where it should is read to its end, which keeps the connection for the next range.
+    const endsThere = answer.headers.get("content-length") === String(skip + wanted);
     for await (const chunk of answer.chunks(this.#client.signal)) {
       const skipped = Math.min(skip, chunk.byteLength);
       skip -= skipped;
       const taken = chunk.subarray(skipped, skipped + wanted);
       wanted -= taken.byteLength;
       if (taken.byteLength > 0) await sink(taken);
-      if (wanted === 0) return;
+      if (wanted === 0 && !endsThere) return;
     }
+    if (wanted === 0) return;
     throw new TransientFailure(`${answer.url.host} ended its answer ${wanted} bytes early`);
   }
 

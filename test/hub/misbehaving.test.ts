@@ -95,6 +95,18 @@ describe("connections that break", () => {
   });
 });
 
+it("uses one connection for many ranges", async () => {
+  expect(sha256(await pull())).toBe(sha256(FILE.bytes));
+  expect(hub.downloads.filter(({ host }) => host === "cdn").length).toBeGreaterThan(5);
+  expect(hub.cdnConnections).toBeLessThanOrEqual(2);
+});
+
+it("follows a repository to its new name", async () => {
+  hub.formerRepository = "tester/old-name";
+  const { path } = await pullNamedModel("hf:tester/old-name", { backend: "reference" }, { policy: POLICY });
+  expect(sha256(readFileSync(path))).toBe(sha256(FILE.bytes));
+});
+
 describe("statuses", () => {
   it("waits as long as Retry-After says", async () => {
     let refused = 0;
