@@ -1,13 +1,12 @@
 // Whether the disk has room for a download, before it starts.
 
-import { mkdir, stat, statfs } from "node:fs/promises";
+import { stat, statfs } from "node:fs/promises";
 import { HubError } from "../errors.js";
 
 const BYTES_PER_GB = 1e9;
 
-/** Creates the folder and throws HUB_DISK_SPACE unless its disk has room for this many bytes. */
+/** Throws HUB_DISK_SPACE unless the folder's disk has room for this many bytes. */
 export async function requireDiskSpace(place: string, folder: string, neededBytes: number): Promise<void> {
-  await mkdir(folder, { recursive: true });
   const availableBytes = await freeBytes(folder);
   if (availableBytes === undefined || neededBytes <= availableBytes) return;
   const text = (bytes: number): string => `${(bytes / BYTES_PER_GB).toFixed(2)} GB`;

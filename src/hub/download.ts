@@ -1,10 +1,9 @@
-// Downloads one file: locked, resumed, checked. Requests are bounded ranges, so an interruption costs at most what one
-// range had in flight, and bytes on disk are never fetched again.
+// Downloads one file: resumed, checked. Requests are bounded ranges, so an interruption costs at most what one range had
+// in flight, and bytes on disk are never fetched again. The caller holds the file's lock.
 
-import { mkdir, rm, stat } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { requireDiskSpace } from "./disk-space.js";
-import { FileLock } from "./file-lock.js";
 import type { HttpClient } from "./http-client.js";
 import { PartialFile } from "./partial-file.js";
 import { RangeReader } from "./range-reader.js";
@@ -25,8 +24,6 @@ export interface DownloadTarget {
 export interface DownloadObserver {
   /** Called with the file's bytes on disk, and how many of them have just arrived. */
   onBytes(doneBytes: number, arrivedBytes: number): void;
-  /** Called while another process downloads the same file. */
-  onWait(): void;
   /** Called when the file is complete and its checksum is compared. */
   onVerify(): void;
 }
@@ -40,7 +37,7 @@ export interface DownloadOptions {
   readonly chunkBytes?: number;
 }
 
-/** Downloads a file unless it is there; several processes fetch it once. */
+/** Downloads a file unless it is there; its folder exists. */
 export async function downloadFile(
   client: HttpClient,
   file: RemoteFile,
@@ -48,9 +45,6 @@ export async function downloadFile(
   { observer, prefix, chunkBytes }: DownloadOptions,
 ): Promise<void> {
   const { signal, place } = client;
-  await mkdir(dirname(target.path), { recursive: true });
-  if (await isComplete(target, file)) return;
-  await using _ = await FileLock.acquire(target.partialPath, { signal, onWait: () => observer.onWait() });
   if (await isComplete(target, file)) return;
   await using partial = await openPartial(target, file);
   await requireDiskSpace(place, dirname(target.path), file.sizeBytes - partial.sizeBytes);

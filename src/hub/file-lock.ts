@@ -101,8 +101,3 @@ async function touch(path: string): Promise<void> {
   // A lock that cannot be touched is at worst taken over by another machine.
   await utimes(path, now, now).catch(() => {});
 }
-
-/** Whether a file's name is that of a lock. */
-export function isLockName(name: string): boolean {
-  return /\.lock-[0-9a-f]{8}-\d+-\d+-[0-9a-f]{12}$/.test(name);
-}

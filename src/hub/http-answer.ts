@@ -10,7 +10,7 @@ export class HttpAnswer implements Disposable {
   readonly headers: Headers;
   /** The address that answered. */
   readonly url: URL;
-  /** The headers of the first answer: the hub's own, if it redirected the request to another host. */
+  /** The hub's own headers, if it redirected the request to another host. */
   readonly firstHeaders: Headers;
   readonly #response: Response;
   readonly #connection: AbortController;

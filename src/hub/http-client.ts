@@ -10,6 +10,8 @@ import { type RetryPolicy, TransientFailure } from "./retries.js";
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 303, 307, 308];
 const MS_PER_SECOND = 1000;
+/** The tag of a file that the hub redirects to another host. */
+const LINKED_TAG = "x-linked-etag";
 /** Statuses that another try may change. */
 const TRANSIENT = [408, 425, 500, 502, 503, 504, 520, 522, 524];
 
@@ -58,7 +60,9 @@ export class HttpClient {
         throw this.#failure(answer);
       }
       using _ = answer;
-      first ??= answer.headers;
+      // A renamed repository redirects within the hub first.
+      if (first === undefined || (url.origin === this.#hubOrigin && answer.headers.has(LINKED_TAG)))
+        first = answer.headers;
       url = this.#redirected(url, answer.headers.get("location"));
     }
     throw new HubError("HUB_RESPONSE", `[hub] ${this.place}: more than ${MAX_REDIRECTS} redirects`, {

@@ -3,9 +3,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { blobOf, folderNames, PARTIAL_SUFFIX, repositoriesIn, RepositoryFolder } from "./cache-layout.js";
-import { modelsAmong } from "./file-choice.js";
+import { chooseFiles, modelsAmong, quantOf } from "./file-choice.js";
 import type { HubSettings } from "./hub-settings.js";
-import { DEFAULT_REVISION, modelNameOf } from "./model-reference.js";
+import { DEFAULT_REVISION, type HubReference, modelNameOf } from "./model-reference.js";
 import { listOllamaModels } from "./ollama-model.js";
 import type { ListedModel } from "./pull-types.js";
 import { readNote } from "./url-model.js";
@@ -37,16 +37,29 @@ async function modelsOf(folder: RepositoryFolder, repository: string): Promise<r
   const found = new Map<string, ListedModel>();
   const commits = (await folder.commits()).toSorted((one) => (one === current ? -1 : 1));
   for (const commit of commits) {
-    for (const { first, paths } of modelsAmong(await folder.filesOf(commit))) {
+    const names = await folder.filesOf(commit);
+    for (const { first, paths } of modelsAmong(names)) {
       const files = paths.map((path) => folder.file(commit, path));
       const blobs = await Promise.all(files.map(blobOf));
       const key = blobs.join("\n");
       const revision = commit === current ? DEFAULT_REVISION : commit;
-      const model = await listedFiles(modelNameOf({ kind: "hub", repository, revision, file: first }), "hub", files);
+      const model = await listedFiles(
+        shortName({ kind: "hub", repository, revision, file: first }, names),
+        "hub",
+        files,
+      );
       if (model !== undefined && !found.has(key)) found.set(key, model);
     }
   }
   return [...found.values()];
+}
+
+/** The name with the quantisation instead of the file, if that means the same file. */
+function shortName(reference: HubReference & { readonly file: string }, names: readonly string[]): string {
+  const { file, ...rest } = reference;
+  const quant = quantOf(file);
+  const isSame = quant !== undefined && chooseFiles("", names, { quant }).first === file;
+  return modelNameOf(isSame ? { ...rest, quant } : reference);
 }
 
 async function partialsOf(folder: RepositoryFolder, repository: string): Promise<readonly ListedModel[]> {

@@ -4,8 +4,7 @@
 import type { DownloadObserver } from "./download.js";
 import type { PullProgress } from "./pull-types.js";
 import type { ModelFile, RemoteModel } from "./remote-model.js";
-import { totalBytes } from "./remote-model.js";
-import { sizeOf } from "./disk-space.js";
+import { presentBytesOf, totalBytes } from "./remote-model.js";
 import { TransferRate } from "./transfer-rate.js";
 
 const REPORT_MS = 100;
@@ -44,7 +43,13 @@ export class PullReport {
   start(model: RemoteModel): void {
     this.#totalBytes = totalBytes(model);
     this.#totalFiles = model.files.length;
-    this.phase("downloading");
+  }
+
+  /** Another process downloads a file of the model. */
+  waiting(file: ModelFile): void {
+    // The other process writes the partial file.
+    void presentBytesOf(file).then((size) => this.#doneBytes.set(file, size));
+    this.phase("waiting");
   }
 
   /** An observer for the download of one file. */
@@ -54,11 +59,6 @@ export class PullReport {
         this.#doneBytes.set(file, doneBytes);
         this.#rate.add(arrivedBytes);
         this.phase("downloading");
-      },
-      onWait: () => {
-        // The other process writes the partial file.
-        void sizeOf(file.target.partialPath).then((size) => this.#doneBytes.set(file, size));
-        this.phase("waiting");
       },
       onVerify: () => this.phase("verifying"),
       onDone: () => {

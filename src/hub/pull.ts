@@ -7,12 +7,13 @@ import { downloadFile } from "./download.js";
 import { HttpClient } from "./http-client.js";
 import { findHubModel } from "./hub-model.js";
 import type { HubSettings } from "./hub-settings.js";
-import { previewRemoteModel, type Previewed } from "./model-preview.js";
+import { previewRemoteModel } from "./model-preview.js";
+import { ModelLock } from "./model-lock.js";
 import type { HubReference, UrlReference } from "./model-reference.js";
 import { PullReport } from "./pull-report.js";
 import type { PullModelOptions } from "./pull-types.js";
 import { FileChanged } from "./remote-file.js";
-import { presentBytes, type RemoteModel, requireRoom, totalBytes } from "./remote-model.js";
+import { type RemoteModel, requireRoom } from "./remote-model.js";
 import { RETRY_POLICY, type RetryPolicy } from "./retries.js";
 import { findUrlModel } from "./url-model.js";
 
@@ -76,12 +77,32 @@ async function pullOnce(reference: HubReference | UrlReference, context: PullCon
   const report = new PullReport(place, options.onProgress);
   report.phase("resolving");
   const model = await findRemoteModel(reference, context);
-  if ((await presentBytes(model)) < totalBytes(model)) await requireRoom(model);
-  report.phase("inspecting");
-  const previewed = await previewOf(model, options);
   report.start(model);
+  if (await hasMissingFiles(model)) {
+    await using _ = await ModelLock.acquire(model, (file) => report.waiting(file));
+    await downloadMissing(model, options, report, tuning);
+  } else if (options.onPreview !== undefined) {
+    options.onPreview((await previewRemoteModel(model, options)).preview);
+  }
+  return await model.finish();
+}
+
+/** Another process may have downloaded all of it while this one waited for the lock. */
+async function downloadMissing(
+  model: RemoteModel,
+  options: PullModelOptions,
+  report: PullReport,
+  tuning: TransferTuning | undefined,
+): Promise<void> {
+  if (!(await hasMissingFiles(model))) return;
+  await requireRoom(model);
+  report.phase("inspecting");
+  const previewed = await previewRemoteModel(model, options);
+  options.onPreview?.(previewed.preview);
+  if (options.ignoreMemoryCheck !== true && previewed.refusal !== undefined) throw previewed.refusal;
+  report.phase("downloading");
   await eachOf(model.files, PARALLEL_FILES, async (part) => {
-    const prefix = previewed?.headers.find(({ file }) => file === part.file)?.bytes;
+    const prefix = previewed.headers.find(({ file }) => file === part.file)?.bytes;
     const observer = report.observe(part);
     await downloadFile(model.client, part.file, part.target, {
       observer,
@@ -90,18 +111,6 @@ async function pullOnce(reference: HubReference | UrlReference, context: PullCon
     });
     observer.onDone();
   });
-  return await model.finish();
-}
-
-/** Nothing is previewed if nothing is missing: loading the model will tell. */
-async function previewOf(model: RemoteModel, options: PullModelOptions): Promise<Previewed | undefined> {
-  const { onPreview, ignoreMemoryCheck = false } = options;
-  const isMissing = await hasMissingFiles(model);
-  if (!isMissing && onPreview === undefined) return undefined;
-  const previewed = await previewRemoteModel(model, options);
-  onPreview?.(previewed.preview);
-  if (isMissing && !ignoreMemoryCheck && previewed.refusal !== undefined) throw previewed.refusal;
-  return previewed;
 }
 
 async function hasMissingFiles(model: RemoteModel): Promise<boolean> {

@@ -57,14 +57,17 @@ export class RangeReader {
     else this.#requireWhole(answer);
     let skip = isPart ? 0 : start;
     let wanted = (isPart ? end : wholeEnd) - start;
+    // A body that ends where it should is read to its end, which keeps the connection for the next range.
+    const endsThere = answer.headers.get("content-length") === String(skip + wanted);
     for await (const chunk of answer.chunks(this.#client.signal)) {
       const skipped = Math.min(skip, chunk.byteLength);
       skip -= skipped;
       const taken = chunk.subarray(skipped, skipped + wanted);
       wanted -= taken.byteLength;
       if (taken.byteLength > 0) await sink(taken);
-      if (wanted === 0) return;
+      if (wanted === 0 && !endsThere) return;
     }
+    if (wanted === 0) return;
     throw new TransientFailure(`${answer.url.host} ended its answer ${wanted} bytes early`);
   }
 
@@ -76,10 +79,20 @@ export class RangeReader {
       if (statedBy === "host") this.#requireSame(answer, validatorOf(answer.headers));
       return answer;
     }
-    const answer = await this.#client.open(url, { headers });
+    const answer = await this.#openListed(url, headers);
     this.#requireSame(answer, statedBy === "hub" ? hubTag(answer) : validatorOf(answer.headers));
     if (answer.url.href !== url.href) this.#resolved = answer.url;
     return answer;
+  }
+
+  /** A file that the hub has just listed and does not have any more was replaced, with its commit. */
+  async #openListed(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
+    try {
+      return await this.#client.open(url, { headers });
+    } catch (error) {
+      const isGone = error instanceof HubError && error.code === "HUB_NOT_FOUND" && this.#file.statedBy === "hub";
+      throw isGone ? new FileChanged(this.#file.name) : error;
+    }
   }
 
   async #openResolved(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {

@@ -16,6 +16,8 @@ import type { RemoteFile } from "./remote-file.js";
 const FIRST_BYTES = 512 * 1024;
 /** The header's reader fills a window of this size. */
 const WINDOW_BYTES = 64 * 1024;
+/** The header's reader refuses larger ones; it may look a window further. */
+const LARGEST_BYTES = MAX_HEADER_BYTES + WINDOW_BYTES;
 
 /** The first bytes of a file on a server: at least its header. */
 export interface RemoteHeader {
@@ -45,8 +47,8 @@ export async function fetchHeader(client: HttpClient, file: RemoteFile, partialP
     }
     const neededBytes = tryParse(file, bytes);
     if (neededBytes === undefined) return { file, bytes };
-    wanted = Math.min(file.sizeBytes, Math.max(neededBytes + WINDOW_BYTES, 2 * bytes.length));
-    if (wanted > 2 * MAX_HEADER_BYTES)
+    wanted = Math.min(file.sizeBytes, Math.max(neededBytes + WINDOW_BYTES, 2 * bytes.length), LARGEST_BYTES);
+    if (neededBytes > LARGEST_BYTES)
       throw new HubError("HUB_RESPONSE", `[hub] ${client.place}: ${file.name}: its header does not end`);
   }
 }

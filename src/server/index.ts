@@ -1,6 +1,7 @@
 // `rocmforge/server`: models behind an OpenAI-compatible HTTP server, in this process.
 /// <reference types="node" preserve="true" />
 
+import type { PullModelOptions } from "../hub/pull-types.js";
 import type { ServingOptions } from "../engine/serving-options.js";
 import type { WarmUpProgress } from "../engine/warm-up.js";
 import { checkOptions } from "../model/checked-options.js";
@@ -68,7 +69,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     if (onWarmUp !== undefined && typeof onWarmUp !== "function")
       refuseValue("serve", "onWarmUp", "a function", onWarmUp);
     const { launch } = await serverCode();
-    const files = await filesOf(entries, model);
+    const files = await filesOf(entries, { ...pullOptions(model), ...(signal === undefined ? {} : { signal }) });
     return await launch({
       models: files,
       openModel: async ({ name, path }) => {
@@ -94,10 +95,10 @@ async function serverCode(): Promise<typeof import("./launch.js")> {
 }
 
 /** Downloads models that are given by name and not on this machine, so that no request waits for a download. */
-async function filesOf(entries: readonly ModelEntry[], options: LoadModelOptions): Promise<readonly NamedModelFile[]> {
+async function filesOf(entries: readonly ModelEntry[], options: PullModelOptions): Promise<readonly NamedModelFile[]> {
   const files: NamedModelFile[] = [];
   for (const { name, path, model } of entries)
-    files.push({ name, path: model === undefined ? (await resolveModel(path, pullOptions(options))).path : path });
+    files.push({ name, path: model === undefined ? (await resolveModel(path, options)).path : path });
   return files;
 }
 

@@ -1,6 +1,6 @@
 // Models by name against a hub on localhost: the cache's layout, what is fetched, and what is used from the cache.
 
-import { readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
@@ -89,6 +89,7 @@ describe("a preview", () => {
     const tooLong = pullModel(`hf:${hub.repository}`, { backend: "reference", contextTokens: 2 ** 24 });
     await expect(tooLong).rejects.toMatchObject({ code: "BACKEND_MEMORY" });
     expect(hub.sentBytes - sent).toBeLessThan(1_000_000);
+    expect(existsSync(environment.repositoryFolder(hub))).toBe(false);
     const forced = await pullModel(`hf:${hub.repository}`, {
       backend: "reference",
       contextTokens: 2 ** 24,

@@ -37,6 +37,8 @@ export interface Fault {
   readonly extraBytes?: number;
   /** Sends another part of the file than the one asked for. */
   readonly shift?: number;
+  /** Sends parts of another content. */
+  readonly content?: Buffer;
   /** Never answers. */
   readonly hangs?: boolean;
 }
@@ -47,6 +49,10 @@ type FaultOf = (request: RecordedRequest, count: number) => Fault | undefined;
 export class TestHub implements AsyncDisposable {
   readonly repository = "tester/fable-GGUF";
   readonly requests: RecordedRequest[] = [];
+  /** Connections to the host that has the files. */
+  cdnConnections = 0;
+  /** A former name of the repository, which the hub redirects from. */
+  formerRepository: string | undefined;
   commit = "a".repeat(40);
   files: readonly HubFile[] = [];
   /** The token without which everything is 401. */
@@ -68,6 +74,7 @@ export class TestHub implements AsyncDisposable {
   private constructor() {
     this.#hub = createServer((request, response) => void this.#answerHub(request, response));
     this.#cdn = createServer((request, response) => void this.#answerCdn(request, response));
+    this.#cdn.on("connection", () => this.cdnConnections++);
   }
 
   static async start(files: readonly HubFile[]): Promise<TestHub> {
@@ -109,6 +116,10 @@ export class TestHub implements AsyncDisposable {
     if (fault?.status !== undefined) return void response.writeHead(fault.status, fault.headers).end();
     if (this.requiredToken !== undefined && record.authorization !== `Bearer ${this.requiredToken}`)
       return void response.writeHead(401).end();
+    if (this.formerRepository !== undefined && url.pathname.includes(this.formerRepository)) {
+      const location = `${url.pathname}${url.search}`.replace(this.formerRepository, this.repository);
+      return void response.writeHead(307, { Location: location }).end();
+    }
     const base = `/api/models/${this.repository}`;
     if (url.pathname.startsWith(`${base}/revision/`)) return sendJson(response, this.#info());
     if (url.pathname === `${base}/tree/${this.commit}`) return this.#sendTree(url, response);
@@ -190,7 +201,7 @@ export class TestHub implements AsyncDisposable {
     record: RecordedRequest,
     fault: Fault = {},
   ): Promise<void> {
-    const { bytes } = file;
+    const bytes = fault.content ?? file.bytes;
     const range = fault.ignoresRange === true ? null : /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
     const start = Math.min(bytes.length, Number(range?.[1] ?? 0) + (fault.shift ?? 0));
     const end = Math.min(bytes.length, range === null || range[2] === "" ? bytes.length : Number(range[2]) + 1);

@@ -42,6 +42,8 @@ export const LONGEST_FILES: readonly string[] = [
   "test/server/serving/soak.test.ts",
   "test/cli/bench.test.ts",
   "test/fuzz/cpu-bindings.test.ts",
+  "test/cli/pull.test.ts",
+  "test/hub/interruptions.test.ts",
   "test/fuzz/family-mutation.test.ts",
 ];
 

@@ -1,0 +1,70 @@
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ownerName } from "../process-owner.js";
+import { FileLock } from "./file-lock.js";
+
+let folder: string;
+let target: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rocmforge-test-"));
+  target = join(folder, "blob.incomplete");
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const lockOf = (owner: string): string => `${target}.lock-${owner}-0123456789ab`;
+
+it("is held by one at a time, and leaves nothing behind", async () => {
+  let holders = 0;
+  let most = 0;
+  const use = async (): Promise<void> => {
+    await using _ = await FileLock.acquire(target);
+    most = Math.max(most, ++holders);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    holders--;
+  };
+  await Promise.all(Array.from({ length: 6 }, use));
+  expect(most).toBe(1);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it("is taken over from a process that has ended", async () => {
+  writeFileSync(lockOf(ownerName({ pid: 2 ** 22 + 1, start: "1" })), "");
+  writeFileSync(lockOf(ownerName({ pid: process.pid, start: "1" })), "");
+  await using lock = await FileLock.tryAcquire(target);
+  expect(lock).toBeDefined();
+  expect(readdirSync(folder)).toHaveLength(1);
+});
+
+it("of another machine is respected while it is renewed", async () => {
+  const other = lockOf("ffffffff-1-1");
+  writeFileSync(other, "");
+  expect(await FileLock.tryAcquire(target)).toBeUndefined();
+  const old = new Date(Date.now() - 300_000);
+  utimesSync(other, old, old);
+  await using lock = await FileLock.tryAcquire(target);
+  expect(lock).toBeDefined();
+});
+
+it("stops waiting when it is aborted", async () => {
+  await using _ = await FileLock.acquire(target);
+  const controller = new AbortController();
+  let waits = 0;
+  const waiting = FileLock.acquire(target, {
+    signal: controller.signal,
+    onWait: () => {
+      if (++waits === 2) controller.abort();
+    },
+  });
+  await expect(waiting).rejects.toThrow(/abort/i);
+  expect(readdirSync(folder)).toHaveLength(1);
+});
+
+it("of another file with a similar name does not matter", async () => {
+  await using _ = await FileLock.acquire(target);
+  await using two = await FileLock.tryAcquire(join(folder, "blobXincomplete"));
+  expect(two).toBeDefined();
+});
