@@ -49,6 +49,21 @@ describe("serving", () => {
     expect(served.stderr).toContain("rocmforge: stopping;");
   });
 
+  it("also listens for clients of Ollama, and rejects a port that is taken for them", async () => {
+    await using served = await Served.start(["-m", `tiny=${SMALL_MODEL}`, "--ollama-port", "0"]);
+    const address = /^and on (?<url>http:\/\/127\.0\.0\.1:\d+) for clients of Ollama$/m.exec(served.stdout)?.groups?.[
+      "url"
+    ];
+    const { models } = (await (await fetch(`${address}/api/tags`)).json()) as { readonly models: readonly object[] };
+    expect(models).toMatchObject([{ name: "tiny:latest" }]);
+    const port = new URL(address ?? "").port;
+    const finished = await rocmforge(["serve", "-m", SMALL_MODEL, "--port", "0", "--ollama-port", port]);
+    expect(finished).toMatchObject({ status: 2, stdout: "" });
+    expect(complaints(finished)).toContain(`[serve] --ollama-port: expected one that is free, found ${port}, which`);
+    served.kill("SIGTERM");
+    expect(await served.status).toBe(0);
+  });
+
   it("rejects an environment whose keys did not arrive", async () => {
     const served = await Served.start(["-m", SMALL_MODEL], { ROCMFORGE_API_KEYS: "" }).catch((error: unknown) => error);
     expect(String(served)).toMatch(/ended with 2 before that:[^]*\[serve\] ROCMFORGE_API_KEYS: expected keys/);
