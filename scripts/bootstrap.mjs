@@ -40,7 +40,8 @@ export function checkNode(version = process.versions.node) {
 /** Everything the build reads, by content: a checkout or a copy changes times without changing anything. */
 function sourceHash() {
   const hash = createHash("sha256");
-  const sources = ["src", "page"].flatMap((folder) =>
+  const folders = ["src", "page"].filter((folder) => existsSync(join(ROOT, folder)));
+  const sources = folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => join(relative(ROOT, entry.parentPath), entry.name)),

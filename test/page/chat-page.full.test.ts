@@ -114,7 +114,7 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
       await page.getByRole("button", { name: "Settings" }).click();
       await page.getByLabel("System prompt").fill("Be brief.");
       await page.getByLabel("Temperature").fill("0.3");
-      await page.getByLabel("Most tokens").fill("200");
+      await page.getByLabel("Max tokens").fill("200");
       await page.getByLabel("Seed").fill("7");
       await page.getByLabel("Save as").fill("Brief");
       await page.getByRole("button", { name: "Save" }).click();

@@ -12,7 +12,7 @@ import { StagedResidency } from "./staged-residency.js";
 import { StreamingChat } from "./streaming-chat.js";
 
 const MODEL = "llama3-8b-Q4_K_M";
-const DEVICE = "NVIDIA H200, 141 GB, sm_90";
+const DEVICE = "a scripted device, for this picture";
 /** Fewer bytes than a picture of twice the size needs. */
 const SCALE = 1;
 
@@ -49,13 +49,15 @@ const TITLES = [
 async function ask(page: Page, question: string): Promise<void> {
   await page.getByLabel("Your question").fill(question);
   await page.keyboard.press("Enter");
-  await page.locator(".answer-facts").last().waitFor();
+  await page.locator('.message.assistant[aria-busy="false"]').last().waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
 }
 
 async function converse(page: Page): Promise<void> {
   for (const title of TITLES) {
     await ask(page, title);
     await page.keyboard.press("Control+Shift+O");
+    await page.locator(".empty-chat").waitFor();
   }
   await ask(page, "Explain how a KV cache works, with a small example.");
   await page.locator("math").first().waitFor();

@@ -3,6 +3,7 @@
 import { request } from "./client";
 import { readEvents } from "./event-stream";
 import type { ModelState } from "./models";
+import { type ModelResidency, type StateChanges, withChanges } from "./residency";
 
 /** What the engine of one model is doing. */
 export interface EngineActivity {
@@ -33,36 +34,6 @@ export interface EngineSnapshot {
   }[];
 }
 
-/** Whether a tensor is loaded. */
-export type TensorState = "unloaded" | "arriving" | "resident" | "failed";
-
-/** A tensor of a model. */
-export interface ResidencyTensor {
-  readonly name: string;
-  readonly segment: string;
-  readonly layer: number | null;
-  readonly type: string;
-  readonly shape: readonly number[];
-  readonly bytes: number;
-  readonly place: "device" | "host";
-  readonly state: TensorState;
-  readonly resident_bytes: number;
-}
-
-/** The tensors of a model; none if it is not loaded. */
-export interface ModelResidency {
-  readonly model: string;
-  readonly state: ModelState;
-  readonly device: string | null;
-  readonly tensors: readonly ResidencyTensor[];
-}
-
-/** Tensors whose state has changed. */
-interface StateChanges {
-  readonly state: ModelState;
-  readonly changed: readonly { readonly index: number; readonly state: TensorState; readonly resident_bytes: number }[];
-}
-
 const EVENT_STREAM = "text/event-stream";
 
 /** Snapshots as the engines' state changes. */
@@ -85,14 +56,4 @@ export async function* watchResidency(
     else if (current !== undefined) current = withChanges(current, JSON.parse(data) as StateChanges);
     if (current !== undefined) yield current;
   }
-}
-
-/** A copy in which only changed tensors are new objects, so that views redraw those alone. */
-export function withChanges(residency: ModelResidency, { state, changed }: StateChanges): ModelResidency {
-  const tensors = [...residency.tensors];
-  for (const { index, ...change } of changed) {
-    const tensor = tensors[index];
-    if (tensor !== undefined) tensors[index] = { ...tensor, ...change };
-  }
-  return { ...residency, state, tensors };
 }

@@ -12,6 +12,9 @@ import { IconButton } from "./icon-button";
 import { Reasoning } from "./reasoning";
 import { ToolCalls } from "./tool-calls";
 
+/** Shorter times say nothing about speed. */
+const SHORTEST_MEASURED_MS = 20;
+
 interface AssistantMessageProps {
   readonly message: Message;
   readonly position: BranchPosition;
@@ -72,7 +75,7 @@ function factsOf({ usage, timings, end }: Message): string {
   const facts: string[] = [];
   if (usage !== undefined) {
     facts.push(`${formatCount(usage.completionTokens)} tokens`);
-    if (timings !== undefined && timings.generationMs > 0 && usage.completionTokens > 1)
+    if (timings !== undefined && timings.generationMs > SHORTEST_MEASURED_MS && usage.completionTokens > 1)
       facts.push(`${formatRate(((usage.completionTokens - 1) * 1000) / timings.generationMs)} tokens/s`);
   }
   if (timings !== undefined && end !== "error") facts.push(`first after ${formatMs(timings.firstTokenMs)}`);

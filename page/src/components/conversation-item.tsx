@@ -11,11 +11,7 @@ import {
   openConversation,
   updateConversation,
 } from "../state/conversations";
-import { isSidebarOpen } from "../store/preferences";
 import { IconButton } from "./icon-button";
-
-/** Below this width the list covers the conversation. */
-const NARROW = matchMedia("(max-width: 760px)");
 
 interface ConversationItemProps {
   readonly conversation: Conversation;
@@ -26,10 +22,6 @@ interface ConversationItemProps {
 export function ConversationItem({ conversation, excerpt }: ConversationItemProps) {
   const { id, title } = conversation;
   const [isRenaming, setRenaming] = useState(false);
-  const open = (): void => {
-    openConversation(id);
-    if (NARROW.matches) isSidebarOpen.value = false;
-  };
   const rename = (name: string): void => {
     setRenaming(false);
     if (name.trim() !== "" && name !== title) void updateConversation(id, { title: name.trim(), isNamed: true });
@@ -59,7 +51,12 @@ export function ConversationItem({ conversation, excerpt }: ConversationItemProp
     );
   return (
     <li class={`conversation ${id === currentId.value ? "current" : ""}`}>
-      <button type="button" class="open" aria-current={id === currentId.value ? "page" : undefined} onClick={open}>
+      <button
+        type="button"
+        class="open"
+        aria-current={id === currentId.value ? "page" : undefined}
+        onClick={() => openConversation(id)}
+      >
         <span class="title">{title}</span>
         {excerpt !== undefined && <span class="excerpt">{excerpt}</span>}
       </button>

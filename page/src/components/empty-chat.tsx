@@ -22,8 +22,8 @@ export function EmptyChat() {
         </p>
       )}
       <p>
-        Runs on this machine. Nothing leaves it: conversations are kept in your browser, and this page loads nothing
-        from elsewhere.
+        Answers come from this server alone. Conversations are kept in your browser, and the page loads nothing from
+        elsewhere.
       </p>
       {chosen !== undefined && (
         <ul class="suggestions" aria-label="Suggestions">

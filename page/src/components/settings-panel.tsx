@@ -29,7 +29,7 @@ const NUMBERS: readonly NumberSetting[] = [
   { key: "topK", label: "Top-k", hint: "keeps this many tokens; 0 keeps all", min: 0, step: 1 },
   { key: "minP", label: "Min-p", hint: "drops tokens below this share of the best", min: 0, max: 1, step: 0.01 },
   { key: "repetitionPenalty", label: "Repetition penalty", hint: "1 is off", min: 0.01, max: 2, step: 0.01 },
-  { key: "maxTokens", label: "Most tokens", hint: "of an answer; empty is until it ends", min: 1, step: 1 },
+  { key: "maxTokens", label: "Max tokens", hint: "of an answer; empty is until it ends", min: 1, step: 1 },
   { key: "seed", label: "Seed", hint: "the same seed gives the same answer", min: 0, step: 1 },
 ];
 

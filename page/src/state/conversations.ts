@@ -14,7 +14,7 @@ import {
   writeConversation,
   writeMessage,
 } from "../store/database";
-import { newChatSettings } from "../store/preferences";
+import { isSidebarOpen, newChatSettings } from "../store/preferences";
 
 /** All conversations, the most recent first. */
 export const conversations = signal<readonly Conversation[]>([]);
@@ -39,12 +39,18 @@ export async function startConversations(): Promise<void> {
 }
 
 async function showAddress(): Promise<void> {
-  const id = /^#\/([\w-]+)$/.exec(location.hash)?.[1];
+  const { hash } = location;
+  const id = /^#\/([\w-]+)$/.exec(hash)?.[1];
   if (id === currentId.value && id !== undefined) return;
   const known = conversations.value.find((conversation) => conversation.id === id);
   const stored = known === undefined ? [] : await readMessages(known.id);
+  // Another conversation may have been opened while this one was read.
+  if (location.hash === hash) show(known?.id, stored);
+}
+
+function show(id: string | undefined, stored: readonly Message[]): void {
   batch(() => {
-    currentId.value = known?.id;
+    currentId.value = id;
     messages.value = new Map(stored.map((message) => [message.id, message]));
   });
 }
@@ -62,8 +68,15 @@ async function refresh(): Promise<void> {
   });
 }
 
+/** Below this width the list covers the conversation. */
+const NARROW = matchMedia("(max-width: 760px)");
+
+/** Shows a conversation, or a new one. */
 export function openConversation(id: string | undefined): void {
+  if (NARROW.matches) isSidebarOpen.value = false;
   location.hash = id === undefined ? "#/" : `#/${id}`;
+  // At once: the event comes later, and what is typed meanwhile must not go to the old conversation.
+  if (id === undefined) show(undefined, []);
 }
 
 /** Creates a conversation for a first question and shows it. */

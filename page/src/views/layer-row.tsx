@@ -1,7 +1,7 @@
 // One layer: a strip of its tensors, and on demand a table of them.
 
 import { useMemo } from "preact/hooks";
-import type { ResidencyTensor } from "../api/engine";
+import type { ResidencyTensor } from "../api/residency";
 import { formatBytes } from "../format";
 import type { ResidencyLayer } from "./residency-summary";
 

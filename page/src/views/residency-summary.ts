@@ -1,6 +1,6 @@
 // A model's tensors by layer, and sums over them.
 
-import type { ModelResidency, ResidencyTensor, TensorState } from "../api/engine";
+import type { ModelResidency, ResidencyTensor, TensorState } from "../api/residency";
 
 /** A layer, or the part before or after all layers. */
 export interface ResidencyLayer {

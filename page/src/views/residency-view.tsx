@@ -2,7 +2,8 @@
 // layer opens to a table of its tensors.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ModelResidency, watchResidency } from "../api/engine";
+import { watchResidency } from "../api/engine";
+import type { ModelResidency } from "../api/residency";
 import { formatBytes, formatCount } from "../format";
 import { loadChosen, model, refreshModels } from "../state/models";
 import { Bar } from "./bar";
