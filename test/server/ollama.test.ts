@@ -51,7 +51,8 @@ describe("finding a server and its models", () => {
     ]);
     const head = await fetch(locked.url, { method: "HEAD" });
     expect([head.status, await head.text()]).toEqual([200, ""]);
-    expect((await locked.get("/", { accept: "text/html,*/*" })).status).toBe(404);
+    const page = await locked.get("/", { accept: "text/html,*/*" });
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect((await locked.get("/api/tags")).status).toBe(401);
   });
 

@@ -1,12 +1,14 @@
-// GET /: the chat page, for browsers, and its files under /page. The page is built in advance and uses the endpoints that
-// every client has. Its policy allows nothing but its own files: no inline script, no style attribute, no other server.
+// GET /: the chat page for browsers, and for others the text by which Ollama's clients recognise a server; the page's files
+// under /page. The page is built in advance and uses the endpoints that every client has. Its policy allows nothing but its own files: no inline script, no style attribute, no other server.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { RouteFactory } from "../../completion/route-context.js";
+import type { PlainRoute, RouteFactory } from "../../completion/route-context.js";
 import { type PageFile, PageFiles } from "../../http/page-files.js";
 import { RequestError } from "../../http/request-error.js";
 
 const INDEX = "index.html";
+/** The answer by which Ollama's clients recognise a server. */
+const RUNNING = "Ollama is running";
 const NOT_MODIFIED_STATUS = 304;
 
 const CONTENT_SECURITY_POLICY = [
@@ -40,35 +42,42 @@ const FILE_HEADERS = {
   "x-content-type-options": "nosniff",
 } as const;
 
-/** The endpoints of the chat page; none if it is turned off. */
+/** The root, and the files of the chat page unless it is turned off. */
 export const page: RouteFactory = ({ options }) => {
-  if (!options.page) return [];
-  const files = new PageFiles();
-  return [
-    {
-      method: "GET",
-      path: "/",
-      summary: "The chat page, for browsers (Accept: text/html); needs no key, and asks for one if the server does",
-      needsKey: false,
-      handle: async (request, reply) => {
-        const isBrowser = /\btext\/html\b/i.test(request.headers.accept ?? "");
-        const file = isBrowser ? await files.find(INDEX, request.headers["accept-encoding"]) : undefined;
-        return answer(request, reply.header("vary", "Accept, Accept-Encoding").headers(PAGE_HEADERS), file);
-      },
-    },
-    {
-      method: "GET",
-      path: "/page/{id}",
-      summary: "A file of the chat page; needs no key",
-      needsKey: false,
-      handle: async (request, reply) => {
-        const { id } = request.params as { readonly id: string };
-        const file = id === INDEX ? undefined : await files.find(id, request.headers["accept-encoding"]);
-        return answer(request, reply.header("vary", "Accept-Encoding").headers(FILE_HEADERS), file);
-      },
-    },
-  ];
+  const files = options.page === true ? new PageFiles() : undefined;
+  return files === undefined ? [rootRoute(files)] : [rootRoute(files), fileRoute(files)];
 };
+
+function rootRoute(files: PageFiles | undefined): PlainRoute {
+  return {
+    method: "GET",
+    path: "/",
+    summary:
+      "The chat page for browsers (Accept: text/html), and a line of text for Ollama's clients; needs no key, and the page asks for one if the server does",
+    needsKey: false,
+    handle: async (request, reply) => {
+      reply.header("vary", "Accept, Accept-Encoding");
+      if (!/\btext\/html\b/i.test(request.headers.accept ?? ""))
+        return reply.type("text/plain; charset=utf-8").send(RUNNING);
+      const file = await files?.find(INDEX, request.headers["accept-encoding"]);
+      return answer(request, reply.headers(PAGE_HEADERS), file);
+    },
+  };
+}
+
+function fileRoute(files: PageFiles): PlainRoute {
+  return {
+    method: "GET",
+    path: "/page/{id}",
+    summary: "A file of the chat page; needs no key",
+    needsKey: false,
+    handle: async (request, reply) => {
+      const { id } = request.params as { readonly id: string };
+      const file = id === INDEX ? undefined : await files.find(id, request.headers["accept-encoding"]);
+      return answer(request, reply.header("vary", "Accept-Encoding").headers(FILE_HEADERS), file);
+    },
+  };
+}
 
 function answer(request: FastifyRequest, reply: FastifyReply, file: PageFile | undefined): FastifyReply {
   if (file === undefined) {

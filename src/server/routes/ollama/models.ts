@@ -1,4 +1,4 @@
-// GET /api/tags, /api/ps and /api/version, POST /api/show, and GET /: how Ollama's clients find a server and its models.
+// GET /api/tags, /api/ps and /api/version, and POST /api/show: how Ollama's clients find a server and its models.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -21,8 +21,6 @@ import { taggedName } from "./model-names.js";
  * /v1/responses and /v1/messages, as this server does.
  */
 const API_VERSION = "0.14.0";
-/** The answer by which Ollama's clients recognise a server. */
-const RUNNING = "Ollama is running";
 /** For models that are not unloaded: Ollama gives a time in the far future as well. */
 const NEVER = "9999-12-31T23:59:59Z";
 
@@ -48,22 +46,8 @@ export function ollamaModels(context: ServerContext): readonly Route[] {
     schema: { fields: showFields, withoutEffect: ["system", "template", "options"], refused: {} },
     handle: ({ body }) => shownModel(context, files, body),
   };
-  return [ROOT, VERSION, tags(pool, files), loaded(pool, files), show];
+  return [VERSION, tags(pool, files), loaded(pool, files), show];
 }
-
-/** Browsers ask for HTML, which is not this endpoint's. */
-const ROOT: PlainRoute = {
-  method: "GET",
-  path: "/",
-  summary: "Whether a server runs here, for Ollama's clients; needs no key",
-  needsKey: false,
-  handle: (request, reply) => {
-    if (request.headers.accept?.includes("text/html") !== true)
-      return reply.type("text/plain; charset=utf-8").send(RUNNING);
-    reply.callNotFound();
-    return reply;
-  },
-};
 
 const VERSION: PlainRoute = {
   method: "GET",
