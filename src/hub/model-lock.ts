@@ -5,7 +5,7 @@
 import { mkdir, rmdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { FileLock } from "./file-lock.js";
-import type { ModelFile, RemoteModel } from "./remote-model.js";
+import type { RemoteModelFile, RemoteModel } from "./remote-model.js";
 
 /** The right to download a model; disposing it releases the locks. */
 export class ModelLock implements AsyncDisposable {
@@ -18,7 +18,7 @@ export class ModelLock implements AsyncDisposable {
   }
 
   /** Waits until no other process downloads a file of the model; `onWait` is called with the file meanwhile. */
-  static async acquire(model: RemoteModel, onWait: (file: ModelFile) => void): Promise<ModelLock> {
+  static async acquire(model: RemoteModel, onWait: (file: RemoteModelFile) => void): Promise<ModelLock> {
     const { signal } = model.client;
     const files = new Map(model.files.map((file) => [file.target.partialPath, file]));
     const folders = [...new Set([...files.keys()].map((path) => dirname(path)))];

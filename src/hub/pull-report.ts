@@ -3,7 +3,7 @@
 
 import type { DownloadObserver } from "./download.js";
 import type { PullProgress } from "./pull-types.js";
-import type { ModelFile, RemoteModel } from "./remote-model.js";
+import type { RemoteModelFile, RemoteModel } from "./remote-model.js";
 import { presentBytesOf, totalBytes } from "./remote-model.js";
 import { TransferRate } from "./transfer-rate.js";
 
@@ -19,7 +19,7 @@ interface FileObserver extends DownloadObserver {
 export class PullReport {
   readonly #model: string;
   readonly #listener: ((progress: PullProgress) => void) | undefined;
-  readonly #doneBytes = new Map<ModelFile, number>();
+  readonly #doneBytes = new Map<RemoteModelFile, number>();
   readonly #rate = new TransferRate();
   #phase: PullProgress["phase"] = "resolving";
   #totalBytes = 0;
@@ -46,14 +46,14 @@ export class PullReport {
   }
 
   /** Another process downloads a file of the model. */
-  waiting(file: ModelFile): void {
+  waiting(file: RemoteModelFile): void {
     // The other process writes the partial file.
     void presentBytesOf(file).then((size) => this.#doneBytes.set(file, size));
     this.phase("waiting");
   }
 
   /** An observer for the download of one file. */
-  observe(file: ModelFile): FileObserver {
+  observe(file: RemoteModelFile): FileObserver {
     return {
       onBytes: (doneBytes, arrivedBytes) => {
         this.#doneBytes.set(file, doneBytes);

@@ -8,7 +8,7 @@ import type { HttpClient } from "./http-client.js";
 import type { RemoteFile } from "./remote-file.js";
 
 /** A file of a model with its place on disk. */
-export interface ModelFile {
+export interface RemoteModelFile {
   readonly file: RemoteFile;
   readonly target: DownloadTarget;
 }
@@ -19,7 +19,7 @@ export interface RemoteModel {
   readonly name: string;
   readonly client: HttpClient;
   /** The files of the model, parts in order. */
-  readonly files: readonly ModelFile[];
+  readonly files: readonly RemoteModelFile[];
   /** Called when every file is complete; returns the path of the first. */
   finish(): Promise<string>;
 }
@@ -42,7 +42,7 @@ export async function requireRoom(model: RemoteModel): Promise<void> {
 }
 
 /** The bytes of one file that are on disk already. */
-export async function presentBytesOf({ file, target }: ModelFile): Promise<number> {
+export async function presentBytesOf({ file, target }: RemoteModelFile): Promise<number> {
   const [whole, partial] = await Promise.all([sizeOf(target.path), sizeOf(target.partialPath)]);
   if (whole === file.sizeBytes) return whole;
   return partial <= file.sizeBytes ? partial : 0;

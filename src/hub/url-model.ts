@@ -16,7 +16,7 @@ import type { HttpClient } from "./http-client.js";
 import type { HubSettings } from "./hub-settings.js";
 import { type UrlReference, wrongName } from "./model-reference.js";
 import { type RemoteFile, validatorOf } from "./remote-file.js";
-import type { ModelFile, RemoteModel } from "./remote-model.js";
+import type { RemoteModelFile, RemoteModel } from "./remote-model.js";
 import { Retries } from "./retries.js";
 import { isSafePath } from "./safe-path.js";
 
@@ -44,7 +44,7 @@ export async function findUrlModel(
   const described: RemoteFile[] = [];
   for (const part of partUrls(url)) described.push(await describe(client, part));
   const version = shortHash(JSON.stringify(described.map(({ etag = null, sizeBytes }) => [etag, sizeBytes])));
-  const files = described.map((file): ModelFile => {
+  const files = described.map((file): RemoteModelFile => {
     const path = join(folder, version, file.name);
     return { file, target: { path, partialPath: `${path}${PARTIAL_SUFFIX}` } };
   });

@@ -41,7 +41,8 @@ function smallModels(): readonly RepresentativeModel[] {
   });
   const shape = {
     ...SHAPES[PUBLISHED],
-    layers: 2,
+    // One that is dense, one with experts over all tokens, and the last, which has few rows.
+    layers: 3,
     vocabulary: { ...SHAPES.tinyllama.vocabulary, size: SHAPE.vocabulary },
   };
   return [

@@ -9,7 +9,7 @@ import type { GgufMetadata } from "../../../gguf/metadata.js";
 import { FILE_TYPE_NAMES } from "./file-type-table.js";
 
 /** The header of a model file, as far as clients see it. */
-export interface ModelFile {
+export interface DescribedFile {
   readonly architecture: string;
   readonly sizeBytes: number;
   readonly parameters: number;
@@ -28,11 +28,11 @@ export interface ModelFile {
 const MAX_TEXT_CHARACTERS = 1024;
 
 /** The files of a server's models, each read once. */
-export class ModelFiles {
-  readonly #files = new Map<string, Promise<ModelFile>>();
+export class DescribedFiles {
+  readonly #files = new Map<string, Promise<DescribedFile>>();
 
   /** Rejects with a GgufError or a FileError if the file cannot be read; the next call tries again. */
-  async of({ name, path }: Pick<ModelListing, "name" | "path">): Promise<ModelFile> {
+  async of({ name, path }: Pick<ModelListing, "name" | "path">): Promise<DescribedFile> {
     const known = this.#files.get(name);
     if (known !== undefined) return await known;
     const reading = readModelFile(path);
@@ -42,7 +42,7 @@ export class ModelFiles {
   }
 }
 
-async function readModelFile(path: string): Promise<ModelFile> {
+async function readModelFile(path: string): Promise<DescribedFile> {
   using file = await GgufFile.open(path, { mapping: "off" });
   const { metadata, tensors, sizeBytes } = file;
   const architecture = metadata.string("general.architecture") ?? "";
@@ -78,7 +78,7 @@ function numberOf(metadata: GgufMetadata, key: string): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-function plainMetadata(metadata: GgufMetadata): ModelFile["metadata"] {
+function plainMetadata(metadata: GgufMetadata): DescribedFile["metadata"] {
   const entries = [...metadata.entries()].flatMap(({ key, value }): [string, string | number | boolean | null][] => {
     if (typeof value === "bigint") return [[key, Number(value)]];
     if (typeof value === "object") return [[key, null]];

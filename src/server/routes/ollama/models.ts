@@ -13,7 +13,7 @@ import {
 } from "../../completion/route-context.js";
 import { RequestError } from "../../http/request-error.js";
 import { modelField } from "../../schema/fields.js";
-import { type ModelFile, ModelFiles } from "./model-file.js";
+import { type DescribedFile, DescribedFiles } from "./model-file.js";
 import { taggedName } from "./model-names.js";
 
 /**
@@ -37,7 +37,7 @@ type ShowBody = z.infer<typeof showFields>;
 
 /** The endpoints that describe the server and its models. */
 export function ollamaModels(context: ServerContext): readonly Route[] {
-  const files = new ModelFiles();
+  const files = new DescribedFiles();
   const { pool } = context.options;
   const show: PostRoute<ShowBody> = {
     method: "POST",
@@ -56,7 +56,7 @@ const VERSION: PlainRoute = {
   handle: (_, reply) => reply.send({ version: API_VERSION }),
 };
 
-function tags(pool: ModelPool, files: ModelFiles): PlainRoute {
+function tags(pool: ModelPool, files: DescribedFiles): PlainRoute {
   return {
     method: "GET",
     path: "/api/tags",
@@ -71,7 +71,7 @@ function tags(pool: ModelPool, files: ModelFiles): PlainRoute {
   };
 }
 
-function loaded(pool: ModelPool, files: ModelFiles): PlainRoute {
+function loaded(pool: ModelPool, files: DescribedFiles): PlainRoute {
   return {
     method: "GET",
     path: "/api/ps",
@@ -93,7 +93,7 @@ function loaded(pool: ModelPool, files: ModelFiles): PlainRoute {
   };
 }
 
-async function listed(files: ModelFiles, listing: ModelListing) {
+async function listed(files: DescribedFiles, listing: ModelListing) {
   const file = await readable(files, listing);
   const name = taggedName(listing.name);
   return {
@@ -106,7 +106,7 @@ async function listed(files: ModelFiles, listing: ModelListing) {
 }
 
 /** A file that cannot be read does not hide the other models of a list. */
-async function readable(files: ModelFiles, listing: ModelListing): Promise<ModelFile | undefined> {
+async function readable(files: DescribedFiles, listing: ModelListing): Promise<DescribedFile | undefined> {
   try {
     return await files.of(listing);
   } catch (error) {
@@ -116,13 +116,13 @@ async function readable(files: ModelFiles, listing: ModelListing): Promise<Model
 }
 
 /** Changes with the file: clients only compare it. Hashing the weights themselves would take minutes. */
-function digestOf({ name, created }: ModelListing, file: ModelFile | undefined): string {
+function digestOf({ name, created }: ModelListing, file: DescribedFile | undefined): string {
   return createHash("sha256")
     .update(JSON.stringify([name, created, file?.sizeBytes]))
     .digest("hex");
 }
 
-function detailsOf(file: ModelFile | undefined): object {
+function detailsOf(file: DescribedFile | undefined): object {
   const family = file?.architecture ?? "";
   return {
     parent_model: "",
@@ -147,7 +147,7 @@ export function countText(count: number): string {
   return unit === "" ? String(count) : `${(count / least).toFixed(1)}${unit}`;
 }
 
-async function shownModel({ options }: ServerContext, files: ModelFiles, body: ShowBody): Promise<object> {
+async function shownModel({ options }: ServerContext, files: DescribedFiles, body: ShowBody): Promise<object> {
   const name = requestedModel(options, body.model ?? body.name);
   const listing = options.pool.list().find((model) => model.name === name);
   if (listing === undefined) {
@@ -170,7 +170,10 @@ async function shownModel({ options }: ServerContext, files: ModelFiles, body: S
 }
 
 /** The metadata; the context length is the one that requests have, which may be less than the model's own. */
-function modelInfo({ architecture, parameters, contextTokens, metadata }: ModelFile, listing: ModelListing): object {
+function modelInfo(
+  { architecture, parameters, contextTokens, metadata }: DescribedFile,
+  listing: ModelListing,
+): object {
   return {
     ...metadata,
     "general.architecture": architecture,
@@ -179,7 +182,7 @@ function modelInfo({ architecture, parameters, contextTokens, metadata }: ModelF
   };
 }
 
-function capabilitiesOf({ callsTools, reasons }: ModelFile): readonly string[] {
+function capabilitiesOf({ callsTools, reasons }: DescribedFile): readonly string[] {
   return ["completion", ...(callsTools ? ["tools"] : []), ...(reasons ? ["thinking"] : [])];
 }
 
