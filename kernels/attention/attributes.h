@@ -1,4 +1,4 @@
-// Attributes of attention that some models have: sliding window, chunks, temperature, logit soft-cap, attention sinks.
+// Attributes of attention that some models have: sliding window, chunks, a first position, temperature, logit soft-cap, attention sinks.
 // Each is a define, so that models without it compile to code without it. SOFT_CAP is that of device/activation.h.
 #pragma once
 #include "device/activation.h"
@@ -15,6 +15,10 @@
 /** Chunked attention: a token attends to the positions from the last multiple of CHUNK on; 0: to all positions. */
 #ifndef CHUNK
 #define CHUNK 0
+#endif
+/** Tokens attend to positions from FIRST on; those before it to themselves alone. */
+#ifndef FIRST
+#define FIRST 0
 #endif
 /**
  * Attention temperature: scores are multiplied by 1 + TEMPERATURE × ln(1 + ⌊(position + TEMPERATURE_OFFSET) ÷
@@ -34,13 +38,14 @@
 constexpr float kLogarithm = 1.44269504088896340736f;
 
 /** Whether tokens do not attend to everything before them. */
-constexpr bool kLimited = WINDOW > 0 || CHUNK > 0;
+constexpr bool kLimited = WINDOW > 0 || CHUNK > 0 || FIRST > 0;
 
 /** The first position that a token at `position` attends to. */
 DEVICE int first_visible(int position) {
   const int of_window = WINDOW > 0 && position >= WINDOW ? position - WINDOW + 1 : 0;
   const int of_chunk = CHUNK > 0 ? position - position % (CHUNK > 0 ? CHUNK : 1) : 0;
-  return of_window > of_chunk ? of_window : of_chunk;
+  const int first = of_window > of_chunk ? of_window : of_chunk;
+  return FIRST > first ? min(FIRST, position) : first;
 }
 
 /** ln of a number of at least 1. */

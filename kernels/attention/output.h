@@ -1,16 +1,21 @@
 // How the result of attention leaves a kernel: OUTPUT 0 as f32 rows, 1 as quantized rows (where VALUE_WIDTH is a
-// multiple of 32), 2 as half rows, zeros past the width. Results are averages of cached values, so half rows have the
-// scale 1; what is finite and too large for f16 (only an f32 or q8_0 cache can hold it) becomes ±65504.
+// multiple of 32), 2 as half rows, zeros past the width, 3 as half rows of each head, with a scale each, 4 the same in the
+// order of wide products (rows/wide-order.h, where VALUE_WIDTH is a multiple of 128). Results are averages of cached values,
+// so half rows have the scale 1; what is finite and too large for f16 (only an f32 or q8_0 cache can hold it) becomes ±65504.
 // The arguments of a kernel that writes so have these members; those of other forms are not looked at:
 //   float* out; int out_stride; i8* quantized; float* scales; float* sums; u16* halves; int half_stride; float*
 //   row_scales; int heads;
 #pragma once
 #include "rows/prepared-row.h"
+#include "rows/wide-order.h"
 #ifndef OUTPUT
 #define OUTPUT 0
 #endif
 #if OUTPUT == 1 && VALUE_WIDTH % 32 != 0
 #error "quantized rows need heads of whole blocks of 32 columns"
+#endif
+#if OUTPUT == 4 && VALUE_WIDTH % 128 != 0
+#error "the order of wide products needs heads of whole slabs of 128 columns"
 #endif
 
 constexpr float kMaxHalf = 65504.0f;
@@ -53,6 +58,14 @@ DEVICE void write_column(const Arguments& a, int token, int column, bool present
       if (column == width - 1) {
         for (int past = width; past < a.half_stride; past++) halves[past] = 0;
       }
+    }
+  }
+  if (OUTPUT == 3 || OUTPUT == 4) {
+    if (present) {
+      // Heads follow one another without a gap.
+      const u64 first = u64(token) * u64(a.half_stride);
+      a.halves[first + u64(OUTPUT == 4 ? wide_half(column) : column)] = saturated_half(value);
+      if (column % VALUE_WIDTH == 0) a.row_scales[token * a.heads + column / VALUE_WIDTH] = 1.0f;
     }
   }
 }

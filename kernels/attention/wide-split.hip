@@ -2,13 +2,16 @@
 // (attention/wide.h): rows are the query heads that share a kv head, up to ROW_TILES × 16 of them in a block, so that the
 // rows of the cache are read once for all of them. Queries and weights come in two parts, so results are those of f32.
 // Splits are fixed (device/step.h), so a row's bits depend on its own sequence alone.
-// attention_wide_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip;
-// attention_wide_whole, for steps whose longest sequence fits one split, writes the result itself.
+// attention_wide_split leaves each head's highest score, sum of weights and weighted values to attention/combine.hip, or
+// with `merges`, for at most kMergedSplits splits, merges them itself: the last of a token's blocks does it, as combine.hip
+// would to the bit. attention_wide_whole, for steps whose longest sequence fits one split, writes the result itself.
 // Grid: x split (attention_wide_whole: 1), y kv head × blocks of query heads, z token. Shared bytes: kSharedBytes.
-// Defines: KV_TYPE (1), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT (whole), ROW_TILES, TILE_POSITIONS, STAGES,
+// `arrivals`: a word for each y × z, zero before the first launch, and left so by each.
+// Defines: KV_TYPE (1), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT, ROW_TILES, TILE_POSITIONS, STAGES,
 // those of attention/attributes.h.
 //
 // v1  not measured.
+// v2  merges few splits: a launch less, whose blocks had a column of two splits each. Not measured yet.
 #define PARTS 2
 #include "attention/wide.h"
 
@@ -43,7 +46,13 @@ struct AttentionWideSplitArguments {
   float scale;
   /** One logit for each query head, if SINKS is 1. */
   const float* sinks;
+  u32* arrivals;
+  /** Whether the last block of a token merges the splits; there are kMergedSplits at most then. */
+  int merges;
 };
+
+/** Also in src/backends/gpu/lowering/attention.ts. As many as attention/combine.hip has teams for heads so wide. */
+constexpr int kMergedSplits = 4;
 
 /** The power of two that brings a head's largest column near 2^13, and the one that takes it back. */
 DEVICE float scale_of_query(float largest, float& back) {
@@ -83,6 +92,70 @@ DEVICE void stage_queries(const float* queries, int heads, float factor, const W
     for (int column = kLaneColumns * WAVE + lane_index(); column < Columns; column += WAVE) {
       to[column] = 0;
       to[kRows * kKeyStride + column] = 0;
+    }
+  }
+}
+
+/** Whether this block is the last of its token's splits to arrive, and sees what the others have left. */
+DEVICE bool arrives_last(const AttentionWideSplitArguments& a, int token, int count, u8* shared) {
+  u32* const arrivals = a.arrivals + token * (a.kv_heads * kHeadBlocks) + block_y();
+  u32* const arrived = reinterpret_cast<u32*>(shared);
+  device_fence();
+  barrier();
+  if (thread_index() == 0) *arrived = atomic_add(arrivals, 1);
+  barrier();
+  if (*arrived != u32(count - 1)) return false;
+  device_fence();
+  if (thread_index() == 0) *arrivals = 0;
+  return true;
+}
+
+/** What a head's splits weigh together, and each of them. */
+struct SplitWeights {
+  float factors[kMergedSplits];
+  float base;
+  float total;
+};
+
+DEVICE SplitWeights weigh_splits(const float* weights, int count) {
+  float highest[kMergedSplits], totals[kMergedSplits];
+#pragma unroll
+  for (int split = 0; split < kMergedSplits; split++) {
+    highest[split] = split < count ? weights[split * 2] : negative_infinity();
+    totals[split] = split < count ? weights[split * 2 + 1] : 0.0f;
+  }
+  float top = highest[0];
+#pragma unroll
+  for (int split = 1; split < kMergedSplits; split++) top = max(top, highest[split]);
+  // Where there was no score but −∞ nothing weighs anything, and nothing is NaN.
+  SplitWeights result = {{}, top == negative_infinity() ? 0.0f : top, 0.0f};
+#pragma unroll
+  for (int split = 0; split < kMergedSplits; split++) {
+    result.factors[split] = exponential2(highest[split] - result.base);
+    result.total = fma(result.factors[split], totals[split], result.total);
+  }
+  return result;
+}
+
+/** The results of this block's heads from what all splits have left, a head by each wave. */
+DEVICE void merge_splits(const AttentionWideSplitArguments& a, int token, int first_head, int heads, int count) {
+  for (int row = wave_index(); row < heads; row += kWaves) {
+    const int head = first_head + row;
+    const u64 place = (u64(token) * u64(a.heads) + u64(head)) * u64(a.splits);
+    const SplitWeights weights = weigh_splits(a.partial_weights + place * 2, count);
+    const float divisor = with_sink(a, head, weights.base, weights.total);
+    const float* const values = a.partial_values + place * VALUE_WIDTH;
+#pragma unroll 8
+    for (int first = 0; first < VALUE_WIDTH; first += WAVE) {
+      const int column = first + lane_index();
+      const bool present = column < VALUE_WIDTH;
+      float parts[kMergedSplits], sum = 0.0f;
+#pragma unroll
+      for (int split = 0; split < kMergedSplits; split++)
+        parts[split] = present && split < count ? values[split * VALUE_WIDTH + column] : 0.0f;
+#pragma unroll
+      for (int split = 0; split < kMergedSplits; split++) sum = fma(weights.factors[split], parts[split], sum);
+      write_column(a, token, head * VALUE_WIDTH + column, present, sum / divisor);
     }
   }
 }
@@ -132,6 +205,9 @@ DEVICE void attend(const AttentionWideSplitArguments& a, u8* shared) {
       a.partial_weights[place * 2 + 1] = total;
     }
   });
+  if (Whole || a.merges == 0) return;
+  const int count = min(splits_of(position), a.splits);
+  if (arrives_last(a, token, count, shared)) merge_splits(a, token, first_head, heads, count);
 }
 
 KERNEL(attention_wide_split, AttentionWideSplitArguments, kThreads) {

@@ -3,7 +3,9 @@
 #pragma once
 #include "device/portable.h"
 
-/** Activation of gated linear units: 0 SiLU, 1 GELU (the tanh approximation), 2 sigmoid, 3 gpt-oss's clamped SwiGLU. */
+/**
+ * Activation of gated linear units: 0 SiLU, 1 GELU (the tanh approximation), 2 sigmoid, 3 gpt-oss's clamped SwiGLU, 4 ReLU,
+ * 5 none, which leaves gate × up. */
 #ifndef ACTIVATION
 #define ACTIVATION 0
 #endif
@@ -48,5 +50,8 @@ DEVICE float gated_unit(float gate, float up) {
   if (ACTIVATION == 1) return gelu(gate) * up;
   if (ACTIVATION == 2) return sigmoid(gate) * up;
   if (ACTIVATION == 3) return clamped_swiglu(gate, up);
+  // The comparison keeps a NaN.
+  if (ACTIVATION == 4) return (gate < 0.0f ? 0.0f : gate) * up;
+  if (ACTIVATION == 5) return gate * up;
   return gate * sigmoid(gate) * up;
 }

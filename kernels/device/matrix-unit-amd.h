@@ -90,3 +90,7 @@ DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right
 }
 
 #endif
+
+DEVICE void multiply_add_half(Tile& tile, const Fragment& left, const Fragment& right) {
+  multiply_add(tile, left, right);
+}

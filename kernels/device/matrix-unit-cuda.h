@@ -59,3 +59,12 @@ DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right
           "r"(right.words[half + 2]));
   }
 }
+
+DEVICE void multiply_add_half(Tile& tile, const Fragment& left, const Fragment& right) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(tile.values[0]), "+f"(tile.values[1]), "+f"(tile.values[2]), "+f"(tile.values[3])
+      : "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3]), "r"(right.words[0]),
+        "r"(right.words[2]));
+}

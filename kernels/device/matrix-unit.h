@@ -9,6 +9,8 @@
 //   pack_fragment(words, step)                from registers: see kShares
 //   fragment_from_tile(tile, scratch)         a result as the left operand of the next product: lines are its rows
 //   multiply_add(tile, left, right)
+//   multiply_add_half(tile, left, right)      the same for at most 8 lines of the right operand, of which a lane has the
+//                                             first kHalfLines; other columns of the result are anything
 //   tile_row(element), tile_column(element)   where element 0 … kTileElements − 1 of this lane's Tile lies
 // As the sum does not care for the order along k, a lane may also fill fragments with what it happens to hold, as long
 // as both operands do the same: lane shares of a line are kShares, each of kShareHalves; this lane's lines are
@@ -40,7 +42,7 @@ constexpr int kTileElements = 256 / WAVE;
 // NVIDIA m16n8k16 (PTX ISA, "Matrix fragments for mma.m16n8k16"), g = lane / 4, c = lane % 4:
 //   operand word 2 j + i   line g + 8 i, k = 2 c + 8 j and the next          result e   row g + 8 × bit 1 of e
 //   (two instructions, for columns 0 … 7 and 8 … 15)                                    column 2 c + bit 0 + 8 × bit 2
-constexpr int kLines = 2, kShares = 4, kFragmentWords = 4;
+constexpr int kLines = 2, kShares = 4, kFragmentWords = 4, kHalfLines = 1;
 DEVICE int fragment_line(int i) { return lane_index() / 4 + 8 * i; }
 DEVICE int fragment_share() { return lane_index() % 4; }
 DEVICE int fragment_line_of_word(int word) { return fragment_line(word % 2); }
@@ -54,6 +56,7 @@ DEVICE int tile_column(int element) { return 2 * (lane_index() % 4) + (element &
 //   12  WMMA of gfx12, 32 lanes        line lane % 16, k = 8 × (lane / 16) + 0 … 7     result e: row 8 × (lane / 16) +
 // e (AMD matrix instruction calculator; CDNA3, RDNA3 and RDNA4 instruction set guides.)
 constexpr int kLines = 1, kShares = MATRIX_LAYOUT == 9 ? 4 : MATRIX_LAYOUT == 12 ? 2 : 1, kFragmentWords = 8 / kShares;
+constexpr int kHalfLines = 1;
 DEVICE int fragment_line(int) { return lane_index() % 16; }
 DEVICE int fragment_share() { return kShares == 1 ? 0 : lane_index() / 16; }
 DEVICE int fragment_line_of_word(int) { return fragment_line(0); }

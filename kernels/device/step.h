@@ -5,6 +5,7 @@
 //   table_starts[s], tables[…]                the block of position p: tables[table_starts[s] + p / block tokens]
 //   outputs[o], scored[r]                     the token row of each output, the output of each scored row
 //   tiles[i] = { first token, count, sequence }   runs of neighbouring tokens of one sequence, for tiled attention
+//   runs[s], state_writes[t]                  of programs with recurrent states: recurrent/state.h
 #pragma once
 
 struct StepHead {
@@ -18,6 +19,8 @@ struct StepHead {
   int unused[2];
   /** Address of the KV cache. */
   u64 cache;
+  /** Address of the recurrent states, slot after slot. */
+  u64 states;
 };
 
 /**

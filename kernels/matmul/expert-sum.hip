@@ -6,7 +6,8 @@
 // and their weights asked for: a launch since the router's must have waited before it let the next start, as
 // matmul/grouped-gemv.hip does with ROUTED 2.
 // Defines: TYPE0; WIDTH: columns of a slot; ROWS a wave; DEPTH: weight blocks of a row on their way to a lane; THREADS;
-//   SHARED_SLOTS n: a shared expert n slots wide, whose inputs follow those of the slots and whose matrix is of SHARED_TYPE;
+//   SHARED_SLOTS n: a shared expert n slots wide, whose inputs follow those of the slots and whose matrix is of SHARED_TYPE,
+//   times σ of shared_weight if that is not null, a column of which the router's launch has written;
 //   BIAS_TYPE; WEIGHED 0: slots are added up as they are; those of rows/expert-choice.h, USED being the slots.
 // Dynamic shared memory: the inputs of the slots and those of the shared expert, stagedBytes of gemv-shape.ts each, the first
 // rounded up to 16. Grid: x = ⌈rows ÷ (waves × ROWS)⌉, y = tokens. out may
@@ -52,6 +53,7 @@ struct ExpertSumArguments {
   const float* selection_bias;
   const u8* weights;
   const u8* shared;
+  const float* shared_weight;
   const u8* bias;
   const float* factor;
   const float* residual;
@@ -72,7 +74,7 @@ DEVICE Source::Raw fetch_slot(const ExpertSumArguments& a, const ExpertChoice& c
   return Source::fetch(a.weights + index * Format<TYPE0>::row_bytes(WIDTH), kSlotBlocks, inside - slot * kSlotBlocks);
 }
 
-/** Copies `Slots` slots to shared memory, from slot `First` of the token on, each times its factor if there are factors. */
+/** Copies `Slots` slots to shared memory, from slot `First` of the token on, each times its factor. */
 template <int First, int Slots, bool HasMinimum>
 DEVICE QuantizedInputs stage_slots(const ExpertSumArguments& a, const float* factors, int token, u8* scratch) {
   constexpr int Chunks = Slots * kSlotChunks;
@@ -83,7 +85,7 @@ DEVICE QuantizedInputs stage_slots(const ExpertSumArguments& a, const float* fac
   float* const scales = sums + Chunks;
 #pragma unroll 4
   for (int chunk = thread_index(); chunk < Chunks; chunk += THREADS) {
-    const float factor = factors == nullptr ? 1.0f : factors[chunk / kSlotChunks];
+    const float factor = factors[chunk / kSlotChunks];
     staged[staged_chunk(chunk)] = values[chunk];
     if (HasMinimum) sums[chunk] = a.sums[first + chunk] * factor;
     if (chunk % 2 == 0) scales[chunk / 2] = a.scales[(first + chunk) / 2] * factor;
@@ -146,7 +148,7 @@ DEVICE void add_shared(const ExpertSumArguments& a, SharedFlight& flight, const 
 KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   DYNAMIC_SHARED(scratch);
   SHARED ExpertChoice choice;
-  SHARED float factors[USED];
+  SHARED float factors[USED + SHARED_SLOTS];
   dependency_release();
   const int token = block_y(), lane = lane_index();
   const int row = (block_x() * (THREADS / WAVE) + wave_index()) * ROWS;
@@ -167,6 +169,10 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
     const float weight = WEIGHED ? choice.weights[thread_index()] : 1.0f;
     factors[thread_index()] = a.factor == nullptr ? weight : weight * a.factor[choice.experts[thread_index()]];
   }
+#if SHARED_SLOTS
+  if (thread_index() < SHARED_SLOTS)
+    factors[USED + thread_index()] = a.shared_weight == nullptr ? 1.0f : sigmoid(a.shared_weight[token]);
+#endif
   float sums[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
@@ -190,7 +196,7 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   const QuantizedInputs inputs = stage_slots<0, USED, Format<TYPE0>::has_minimum>(a, factors, token, scratch);
 #if SHARED_SLOTS
   const QuantizedInputs shared_inputs = stage_slots<USED, SHARED_SLOTS, Format<SHARED_TYPE>::has_minimum>(
-      a, nullptr, token, scratch + staged_slot_bytes());
+      a, factors + USED, token, scratch + staged_slot_bytes());
   barrier();
   add_shared(a, shared_flight, shared_inputs, row, sums);
 #else

@@ -1,5 +1,6 @@
 // Matmuls of many tokens with F32, F16 or BF16 weights that keep the precision of f32: the logits of routers, whose nearest
-// experts f16 would confuse. Rows of weights are few, so that vector units are fast enough.
+// experts f16 would confuse, and F32 weights of models with recurrent layers, whose states would carry the error along.
+// Rows of weights are few, so that vector units are fast enough.
 // A block makes 32 tokens × 64 rows; both inputs go through shared memory 32 columns at a time, the next ones being on
 // their way in registers. A sum runs over the columns in order, whatever the batch.
 // Defines: TYPE0 of the weights, BIAS_TYPE: 0 (F32), 1 (F16) or 30 (BF16). SOFT_CAP: device/activation.h.
@@ -31,11 +32,13 @@ struct GemmFloatArguments {
   const u8* weights;
   const u8* bias;
   const float* factor;
+  const float* residual;
   float* out;
   int input_stride;
   int width;
   int rows;
   int stride;
+  int residual_stride;
 };
 
 /** What is on its way to a thread: a quad of a token, and one of every 32nd row. */
@@ -111,7 +114,10 @@ KERNEL(gemm_float, GemmFloatArguments, kTileThreads) {
 #pragma unroll
     for (int t = 0; t < 2; t++) {
       const int token = first_token + own_token + t;
-      if (token < count) a.out[u64(token) * u64(a.stride) + u64(row)] = soft_capped(fma(sums[t][i], factor, bias));
+      if (token >= count) continue;
+      const float value = soft_capped(fma(sums[t][i], factor, bias));
+      const float added = a.residual == nullptr ? 0.0f : a.residual[u64(token) * u64(a.residual_stride) + u64(row)];
+      a.out[u64(token) * u64(a.stride) + u64(row)] = value + added;
     }
   }
 }

@@ -16,6 +16,9 @@
 // v2 16 rows a wave, up to 16 waves of 128 registers, blocks cut to the number of multiprocessors, weights asked for
 //    where the last ones were used: steps of 8B take 4.7 instead of 6.0 ms at 16 tokens, 9.2 instead of 11.1 at 64.
 //    Prefetching weights a few slabs ahead (into the device's cache) changed nothing.
+// v3 the epilogue loads before it branches, and blocks begin with different slabs of the input, which all of them read: of
+//    Gemma-3-12B's layer at 64 tokens gate and up take 69 instead of 92 µs, the others together 86 instead of 98. Two slabs of weights
+//    in registers changed nothing; wide products (device/wide-matmul.h) instead of these took 127 µs for gate and up.
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS 1
 #endif
@@ -114,33 +117,53 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 #include "matmul/tile-slab.h"
 #include "matmul/tile-sums.h"
 
+/** Slabs that a block multiplies: all of its share of the width, each once, beginning with `start`. */
+struct SlabShare {
+  int first, end, start;
+};
+
+/**
+ * Blocks begin with different slabs: those that read the same part of the input at the same time would wait for one another
+ * at the device's cache.
+ */
+DEVICE SlabShare slab_share(int slabs, int splits) {
+  const int first = slabs * block_z() / splits, end = slabs * (block_z() + 1) / splits;
+  return {first, end, first + block_x() % (end - first)};
+}
+
+DEVICE int slab_after(const SlabShare& share, int slab) { return slab + 1 == share.end ? share.first : slab + 1; }
+
 #if STAGES > 1
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
 template <typename Source>
 DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
-                           int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
+                           const SlabShare& share, typename Source::Raw (&raw)[kHalves][kLines],
                            Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, own = place.depth_wave * kShares + fragment_share();
+  const int count = share.end - share.first;
+  int slab = share.start, copied = share.start;
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
-    if (first + stage < end) copy_slab<Source>(a, place, first + stage, shared + stage * kSlabBytes);
+    if (stage < count) copy_slab<Source>(a, place, copied, shared + stage * kSlabBytes);
     end_copy_group();
+    copied = slab_after(share, copied);
   }
   int stage = 0;
 #pragma unroll 1
-  for (int slab = first; slab < end; slab++) {
+  for (int i = 0; i < count; i++) {
     wait_for_copy_groups<STAGES - 2>();
     barrier();
     const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
-    if (slab + STAGES - 1 < end) copy_slab<Source>(a, place, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+    if (i + STAGES - 1 < count) copy_slab<Source>(a, place, copied, shared + free_stage * kSlabBytes);
     end_copy_group();
+    copied = slab_after(share, copied);
+    // After the last slab the first once more rather than none: a branch here costs registers, and these bytes are near.
+    const int next = slab_after(share, slab);
     multiply_slab<Source>(sums, raw, min(slab * kSlabBlocks + own, weight_blocks - 1), place,
-                          shared + stage * kSlabBytes, [&] {
-                            // The last slab's once more rather than none: a branch here costs registers, and these
-                            // bytes are near.
-                            fetch_weights<Source>(rows, weight_blocks, min(slab + 1, end - 1) * kSlabBlocks + own, raw);
-                          });
+                          shared + stage * kSlabBytes,
+                          [&] { fetch_weights<Source>(rows, weight_blocks, next * kSlabBlocks + own, raw); });
+    slab = next;
     stage = stage == STAGES - 1 ? 0 : stage + 1;
   }
   wait_for_copy_groups<0>();
@@ -151,21 +174,24 @@ DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8*
 /** The next slab waits in registers while one is multiplied. */
 template <typename Source>
 DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8* const (&rows)[kHalves][kLines],
-                           int first, int end, typename Source::Raw (&raw)[kHalves][kLines],
+                           const SlabShare& share, typename Source::Raw (&raw)[kHalves][kLines],
                            Tile (&sums)[kHalves][kTiles], u8* shared) {
   const int weight_blocks = a.width / 32, own = place.depth_wave * kShares + fragment_share();
   Words4 held[kThreadChunks];
-  if (first < end) hold_slab<Source>(a, place, first, held);
+  int slab = share.start;
+  hold_slab<Source>(a, place, slab, held);
 #pragma unroll 1
-  for (int slab = first; slab < end; slab++) {
+  for (int left = share.end - share.first; left > 0; left--) {
+    const int next = slab_after(share, slab);
     barrier();
     store_slab(held, shared);
     barrier();
-    if (slab + 1 < end) hold_slab<Source>(a, place, slab + 1, held);
+    if (left > 1) hold_slab<Source>(a, place, next, held);
     multiply_slab<Source>(sums, raw, min(slab * kSlabBlocks + own, weight_blocks - 1), place, shared, [&] {
-      // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-      fetch_weights<Source>(rows, weight_blocks, min(slab + 1, end - 1) * kSlabBlocks + own, raw);
+      // After the last slab the first once more rather than none: a branch here costs registers, and these bytes are near.
+      fetch_weights<Source>(rows, weight_blocks, next * kSlabBlocks + own, raw);
     });
+    slab = next;
   }
 }
 
@@ -175,10 +201,11 @@ template <int Type>
 DEVICE void gemm_tile(const GemmArguments& a, const Target& target, int block, u8* shared) {
   typedef HalfSource<Type> Source;
   const int wave = wave_index();
-  Place place = {wave % kRowWaves, wave / kRowWaves % kTokenWaves, wave / kSumWaves, block_y() * kTokens, 0};
+  // The row count comes with the step and is no kernel's, so it is read before dependency_wait().
+  const Place place = {wave % kRowWaves, wave / kRowWaves % kTokenWaves, wave / kSumWaves, block_y() * kTokens,
+                       *a.row_count};
   const int weight_blocks = a.width / 32;
-  const int slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  const int first = slabs * block_z() / a.splits, end = slabs * (block_z() + 1) / a.splits;
+  const SlabShare share = slab_share((weight_blocks + kSlabBlocks - 1) / kSlabBlocks, a.splits);
 
   const u8* rows[kHalves][kLines];
 #pragma unroll
@@ -190,22 +217,25 @@ DEVICE void gemm_tile(const GemmArguments& a, const Target& target, int block, u
     }
   }
   typename Source::Raw raw[kHalves][kLines];
-  fetch_weights<Source>(rows, weight_blocks, first * kSlabBlocks + place.depth_wave * kShares + fragment_share(), raw);
+  fetch_weights<Source>(rows, weight_blocks, share.start * kSlabBlocks + place.depth_wave * kShares + fragment_share(),
+                        raw);
 
+  SHARED float scales[kTokens];
   dependency_wait();
-  place.tokens = *a.row_count;
   if (place.first_token >= place.tokens) return;
+  for (int token = thread_index(); token < kTokens; token += kThreads)
+    scales[token] = a.row_scales[min(place.first_token + token, place.tokens - 1)];
   Tile sums[kHalves][kTiles];
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[half][tile]);
   }
-  multiply_slabs<Source>(a, place, rows, first, end, raw, sums, shared);
+  multiply_slabs<Source>(a, place, rows, share, raw, sums, shared);
   add_depths(sums, place, shared);
   if (!add_splits(a, sums, place, block, shared)) return;
   const float* const up = GATED && kHalves == 1 ? exchange_up(sums, place, shared) : nullptr;
-  if (place.depth_wave == 0 && place.row_wave < kGateWaves) write_sums(a, target, sums, up, place);
+  if (place.depth_wave == 0 && place.row_wave < kGateWaves) write_sums(a, target, sums, up, place, scales);
 }
 
 DEVICE int blocks_of(int rows) { return (rows + kBlockRows - 1) / kBlockRows; }

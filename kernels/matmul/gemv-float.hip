@@ -1,6 +1,6 @@
 // Matmuls of 1 to 8 tokens with F32, F16 or BF16 weights: out = f32 rows · weightsᵀ, any width (matmul/row-stream.h
 // says how). product_floats_N makes N tokens a block; more go along the grid's y axis, to the same bits.
-// Defines: MATMULS 1 to 3 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
+// Defines: MATMULS 1 to 4 matrices of one input, TYPE0 … their ggml types; or GATED 1: TYPE0 is the gate, TYPE1 up, and
 //   out0 = activation(gate) × up. ROWS, SPLIT, DEPTH, THREADS, BIAS_TYPE: matmul/row-stream.h. ACTIVATION, SOFT_CAP:
 //   device/activation.h. TOKENS: only the kernel of that many.
 // Grid: x = blocks0 + … of ⌈rows ÷ (passes × kPassRows)⌉ each, y = ⌈tokens ÷ N⌉. out0 may be the residual.
@@ -19,6 +19,9 @@
 #ifndef TYPE2
 #define TYPE2 TYPE1
 #endif
+#ifndef TYPE3
+#define TYPE3 TYPE2
+#endif
 
 struct GemvFloatArguments {
   const float* inputs;
@@ -26,27 +29,34 @@ struct GemvFloatArguments {
   const u8* weights0;
   const u8* weights1;
   const u8* weights2;
+  const u8* weights3;
   float* out0;
   float* out1;
   float* out2;
+  float* out3;
   const u8* bias0;
   const u8* bias1;
   const u8* bias2;
+  const u8* bias3;
   const float* factor0;
   const float* factor1;
   const float* factor2;
+  const float* factor3;
   const float* residual;
   int input_stride;
   int width;
   int rows0;
   int rows1;
   int rows2;
+  int rows3;
   int stride0;
   int stride1;
   int stride2;
+  int stride3;
   int residual_stride;
   int blocks0;
   int blocks1;
+  int blocks2;
   int passes;
 };
 
@@ -83,6 +93,7 @@ DEVICE void gemv_float(const GemvFloatArguments& a) {
   gemv_block<Tokens, true, TYPE0, TYPE1>(a, matmul0, matmul1, block_x(), inputs);
 #else
   const Matmul matmul2 = {a.weights2, a.out2, a.bias2, a.factor2, nullptr, a.rows2, a.stride2, 0};
+  const Matmul matmul3 = {a.weights3, a.out3, a.bias3, a.factor3, nullptr, a.rows3, a.stride3, 0};
   // A body for each matmul: what is the same for all blocks of a matmul then takes no registers.
   const int block = block_x();
   if (MATMULS == 1 || block < a.blocks0)
@@ -90,7 +101,10 @@ DEVICE void gemv_float(const GemvFloatArguments& a) {
   if (MATMULS == 2 || block < a.blocks0 + a.blocks1) {
     return gemv_block<Tokens, false, TYPE1, TYPE1>(a, matmul1, matmul1, block - a.blocks0, inputs);
   }
-  gemv_block<Tokens, false, TYPE2, TYPE2>(a, matmul2, matmul2, block - a.blocks0 - a.blocks1, inputs);
+  const int later = block - a.blocks0 - a.blocks1;
+  if (MATMULS == 3 || later < a.blocks2)
+    return gemv_block<Tokens, false, TYPE2, TYPE2>(a, matmul2, matmul2, later, inputs);
+  gemv_block<Tokens, false, TYPE3, TYPE3>(a, matmul3, matmul3, later - a.blocks2, inputs);
 #endif
 }
 

@@ -37,6 +37,16 @@
 #define SHARED_EXPERT 0
 #endif
 
+/** Tiles of tokens that a block of the shared expert has, which all tokens need: its weights are decoded once for all. */
+#ifndef SHARED_PARTS
+#define SHARED_PARTS 1
+#endif
+
+/** Whether slots with inputs of their own have a row of the input each, and not columns of their token's row. */
+#ifndef SLOT_ROWS
+#define SLOT_ROWS 0
+#endif
+
 #include "device/activation.h"
 #include "device/async-copy.h"
 #include "weights/half-blocks.h"
@@ -81,12 +91,16 @@ struct GroupedGemmArguments {
   int slot_columns;
   int weights_stride;
   int out_stride;
+  /** From the results of one slot to those of the next. */
+  int out_slot_stride;
   int shared_out_stride;
   /** Tiles of a slot, where there is no router. */
   int token_blocks;
 };
 
 constexpr int kTokens = TOKENS;
+/** Tiles of tokens that a block may have; those of a router have one. */
+constexpr int kMostParts = SHARED_EXPERT ? SHARED_PARTS : 1;
 constexpr int kRowWaves = MATRIX_WAVES;
 constexpr int kThreads = kRowWaves * WAVE;
 /** A wave has kHalves tiles of 16 rows by kTiles of 16 tokens; of a gated matmul one tile of gate and one of up. */

@@ -22,8 +22,10 @@
 // Defines: TYPE0; TOKENS 16, 32, 64 or 128 a block; USED slots of a token; ROUTED: matrices are experts, and tiles come
 // from memory; GATED: gate and up, of one type and size; SPLIT: the input is split rows (rows/slot-rows.hip), for weights
 // that are plain floats; BIASED and BIAS_TYPE, SCALED, WEIGHTED: what the epilogue needs; ACTIVATION
-// (device/activation.h); SHARED_EXPERT: the shared expert in the same launch; STAGES of input; PREFETCH, slabs of weights in registers. Width: a multiple of 32; halves_stride and
-// slot_columns: of 8.
+// (device/activation.h); SHARED_EXPERT: the shared expert in the same launch, SHARED_PARTS: tiles of
+// tokens that its blocks have; SLOT_ROWS: slots have input rows of their
+// own; STAGES of input; PREFETCH, slabs of
+// weights in registers. Width: a multiple of 32; halves_stride and slot_columns: of 8.
 // Grid: x = ⌈rows ÷ kBlockRows⌉; y = tiles that there may be, and those of the shared expert, or without a router
 // USED × token_blocks.
 // v1 on an H200 a layer of GLM-4.7-Flash (64 experts of 1,536, Q4_K) takes 57.9 and 34.7 µs for 16 tokens: 1.8 and 1.5 TB/s.
@@ -31,6 +33,9 @@
 //    tokens, 2.3 and 2.1 TB/s, the shared expert included. One slab in registers instead of two: 7 % fewer tokens a second.
 // v3 (left out again) nibbles by background copies through rings in shared memory, four slabs ahead, or two with a block
 //    more on each multiprocessor: a tenth was expected, 7 to 12 % fewer tokens a second were found.
+// v4 tiles of at most 8 slots take half of the products: 6 % more tokens a second with 64 sequences of Qwen3-30B-A3B. Blocks of
+//    two or six waves instead of four: 7 % fewer. Blocks of a tile that begin with different slabs: 3 % fewer.
+// v5 blocks of the shared expert decode its weights for two tiles of tokens. Not measured yet.
 #ifndef PREFETCH
 #define PREFETCH 1
 #endif
@@ -54,36 +59,45 @@ DEVICE void fetch_first(const GroupedGemmArguments& a, const u8* const (&rows)[k
 
 #if STAGES > 1
 
+/** A slab of all parts, one after the other. */
+template <typename Source, Fill Filled, int Parts>
+DEVICE void copy_parts(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves, int slab, u8* stage) {
+#pragma unroll
+  for (int part = 0; part < Parts; part++)
+    copy_slab<Source, Filled>(a, tile, halves, slab, part, stage + part * kSlabBytes);
+}
+
 /** Slabs are copied in the background, STAGES - 1 ahead. */
-template <typename Source, bool Whole>
+template <typename Source, Fill Filled, int Parts, int Prefetched>
 DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines],
-                           typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], Tile (&sums)[kHalves][kTiles],
+                           typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], Tile (&sums)[Parts][kHalves][kTiles],
                            u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
-    if (stage < slabs) copy_slab<Source, Whole>(a, tile, halves, stage, shared + stage * kSlabBytes);
+    if (stage < slabs) copy_parts<Source, Filled, Parts>(a, tile, halves, stage, shared + stage * Parts * kSlabBytes);
     end_copy_group();
   }
   int stage = 0;
 #pragma unroll 1
-  for (int first = 0; first < slabs; first += PREFETCH) {
+  for (int first = 0; first < slabs; first += Prefetched) {
 #pragma unroll
-    for (int i = 0; i < PREFETCH; i++) {
+    for (int i = 0; i < Prefetched; i++) {
       const int slab = first + i;
-      if (PREFETCH > 1 && slab >= slabs) break;
+      if (Prefetched > 1 && slab >= slabs) break;
       wait_for_copy_groups<STAGES - 2>();
       barrier();
       const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
       if (slab + STAGES - 1 < slabs)
-        copy_slab<Source, Whole>(a, tile, halves, slab + STAGES - 1, shared + free_stage * kSlabBytes);
+        copy_parts<Source, Filled, Parts>(a, tile, halves, slab + STAGES - 1, shared + free_stage * Parts * kSlabBytes);
       end_copy_group();
-      multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared + stage * kSlabBytes, [&] {
-        // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
-                              raw[i]);
-      });
+      multiply_slab<Source, Filled, Parts>(
+          sums, raw[i], slab, weight_blocks, tile, shared + stage * Parts * kSlabBytes, [&] {
+            // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
+            fetch_weights<Source>(rows, weight_blocks,
+                                  min(slab + Prefetched, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
+          });
       stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
   }
@@ -93,27 +107,32 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 #else
 
 /** The next slab waits in registers while one is multiplied. */
-template <typename Source, bool Whole>
+template <typename Source, Fill Filled, int Parts, int Prefetched>
 DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile, const u16* halves,
                            const u8* const (&rows)[kHalves][kLines],
-                           typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], Tile (&sums)[kHalves][kTiles],
+                           typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], Tile (&sums)[Parts][kHalves][kTiles],
                            u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
-  Words4 held[kThreadChunks];
-  hold_slab<Source>(a, tile, halves, 0, held);
-#pragma unroll 1
-  for (int first = 0; first < slabs; first += PREFETCH) {
+  Words4 held[Parts][kThreadChunks];
 #pragma unroll
-    for (int i = 0; i < PREFETCH; i++) {
+  for (int part = 0; part < Parts; part++) hold_slab<Source>(a, tile, halves, 0, part, held[part]);
+#pragma unroll 1
+  for (int first = 0; first < slabs; first += Prefetched) {
+#pragma unroll
+    for (int i = 0; i < Prefetched; i++) {
       const int slab = first + i;
-      if (PREFETCH > 1 && slab >= slabs) break;
+      if (Prefetched > 1 && slab >= slabs) break;
       barrier();
-      store_slab(held, shared);
+#pragma unroll
+      for (int part = 0; part < Parts; part++) store_slab(held[part], shared + part * kSlabBytes);
       barrier();
-      if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, held);
-      multiply_slab<Source, Whole>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
+#pragma unroll
+      for (int part = 0; part < Parts; part++) {
+        if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, part, held[part]);
+      }
+      multiply_slab<Source, Filled, Parts>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-        fetch_weights<Source>(rows, weight_blocks, min(slab + PREFETCH, slabs - 1) * kSlabBlocks + fragment_share(),
+        fetch_weights<Source>(rows, weight_blocks, min(slab + Prefetched, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);
       });
     }
@@ -122,22 +141,27 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
 
 #endif
 
-template <typename Source, bool Whole>
+template <typename Source, Fill Filled, int Parts = 1>
 DEVICE void multiply_tile(const GroupedGemmArguments& a, const GroupTile& tile,
                           const u8* const (&rows)[kHalves][kLines],
                           typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], u8* shared) {
-  Tile sums[kHalves][kTiles];
-  clear_sums(sums);
+  // Sums of several parts leave registers for the weights of one slab.
+  constexpr int Prefetched = Parts > 1 ? 1 : PREFETCH;
+  Tile sums[Parts][kHalves][kTiles];
+#pragma unroll
+  for (int part = 0; part < Parts; part++) clear_sums(sums[part]);
   // One code for both parts: the low one first, whose sums are 2048 times too large.
 #pragma unroll 1
   for (int part = SPLIT; part >= 0; part--) {
-    multiply_slabs<Source, Whole>(a, tile, part == 0 ? a.halves : a.low_halves, rows, raw, sums, shared);
+    multiply_slabs<Source, Filled, Parts, Prefetched>(a, tile, part == 0 ? a.halves : a.low_halves, rows, raw, sums,
+                                                      shared);
     if (part == 0) break;
-    scale_sums(sums, 1.0f / 2048.0f);
+    scale_sums(sums[0], 1.0f / 2048.0f);
     fetch_first<Source>(a, rows, raw);
     barrier();
   }
-  write_sums(a, tile, sums);
+#pragma unroll
+  for (int part = 0; part < Parts; part++) write_sums(a, tile, sums[part], part * kTokens);
 }
 
 KERNEL(grouped_gemm, GroupedGemmArguments, kThreads) {
@@ -154,9 +178,13 @@ KERNEL(grouped_gemm, GroupedGemmArguments, kThreads) {
   fetch_first<Source>(a, rows, raw);
   place_slots(a, tile);
   barrier();
-  if (kTiles > 1 && tile.count < kTokens) {
-    multiply_tile<Source, false>(a, tile, rows, raw, shared);
+  if (kMostParts > 1 && tile.count > kTokens) {
+    multiply_tile<Source, Fill::part, kMostParts>(a, tile, rows, raw, shared);
+  } else if (kTiles == 1 && tile.count <= 8) {
+    multiply_tile<Source, Fill::half>(a, tile, rows, raw, shared);
+  } else if (kTiles == 1 || tile.count < kTokens) {
+    multiply_tile<Source, Fill::part>(a, tile, rows, raw, shared);
   } else {
-    multiply_tile<Source, (kTiles > 1)>(a, tile, rows, raw, shared);
+    multiply_tile<Source, Fill::whole>(a, tile, rows, raw, shared);
   }
 }

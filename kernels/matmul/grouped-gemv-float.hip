@@ -24,6 +24,8 @@ struct GroupedGemvFloatArguments {
   int first;
   int rows;
   int stride;
+  /** From the results of one slot to those of the next. */
+  int out_slot_stride;
   int passes;
 };
 
@@ -34,7 +36,7 @@ struct SlotInputs : FloatInputs {
 
 DEVICE void arrive(SlotInputs& inputs) { arrive(static_cast<FloatInputs&>(inputs)); }
 DEVICE float row_factor(const SlotInputs& inputs, int) { return inputs.weight; }
-DEVICE float result_factor(const SlotInputs& inputs) { return inputs.weight; }
+DEVICE float result_factor(const SlotInputs& inputs, int) { return inputs.weight; }
 
 KERNEL(grouped_gemv_float, GroupedGemvFloatArguments, THREADS) {
   dependency_release();
@@ -45,7 +47,7 @@ KERNEL(grouped_gemv_float, GroupedGemvFloatArguments, THREADS) {
       find_slot({a.routing + u64(token) * u64(a.routing_stride), nullptr, a.slots, a.weighted != 0}, slot);
   const float* const input = a.inputs + u64(token) * u64(a.input_stride) + u64(slot) * u64(a.slot_stride);
   SlotInputs inputs = {{input, 0, 0, 1}, chosen.weight};
-  float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.rows);
+  float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.out_slot_stride);
   const Matmul matmul = slot_matmul(a.weights, a.bias, a.factor, chosen, out,
                                     u64(a.width) * Plain<TYPE0>::element_bytes, a.matrix_rows, a.first, a.rows);
   const QuantizedTarget none = {nullptr, nullptr, nullptr, 0};

@@ -70,6 +70,8 @@ struct GroupedGemvArguments {
   int first1;
   int rows;
   int stride;
+  /** From the results of one slot to those of the next. */
+  int out_slot_stride;
   int passes;
 };
 
@@ -82,7 +84,7 @@ DEVICE void arrive(SlotInputs& inputs) { arrive(static_cast<QuantizedInputs&>(in
 DEVICE float row_factor(const SlotInputs& inputs, int token) {
   return inputs.weight * row_factor(static_cast<const QuantizedInputs&>(inputs), token);
 }
-DEVICE float result_factor(const SlotInputs& inputs) { return inputs.weight; }
+DEVICE float result_factor(const SlotInputs& inputs, int) { return inputs.weight; }
 
 /** The input of a slot, and where its result goes; `result`: among the slots of all tokens. */
 DEVICE SlotInputs slot_inputs(const GroupedGemvArguments& a, int width, int token, int slot, u64 result, u8* scratch) {
@@ -121,7 +123,7 @@ KERNEL(grouped_gemv, GroupedGemvArguments, THREADS) {
   const u64 result = u64(token) * u64(a.slots + SHARED_SLOTS) + u64(slot);
   const QuantizedTarget target = slot_target(a, result);
   SlotInputs inputs = slot_inputs(a, width, token, slot, result, scratch);
-  float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.rows);
+  float* const out = a.out + u64(token) * u64(a.stride) + u64(slot) * u64(a.out_slot_stride);
 #if SHARED_SLOTS
   if (is_shared) {
     const ExpertSlot shared = {0, 1.0f};

@@ -1,76 +1,58 @@
 // What a block of a grouped matmul works on, and the results: which slots and weight rows are its own, and what becomes of
 // their sums. Knows GroupedGemmArguments and the block's shape.
 #pragma once
+#include "matmul/expert-tile.h"
 
 #if SHARED_EXPERT && (BIASED || SCALED || SPLIT || !ROUTED)
 #error "a shared expert has neither bias nor factor, and is beside routed ones"
 #endif
 
-struct GroupTile {
-  int matrix;
-  /** Of the tile's slots in `slots`, or its first token where there is no router. */
-  int first;
-  int count;
-  /** Whether the matrix is that of the shared expert, which the tile's tokens all have. */
-  bool shared;
-};
-
 /** Rows of slots that a token has in the input, if slots have inputs of their own: the shared expert's is the last. */
 constexpr int kInputSlots = USED + SHARED_EXPERT;
 
 /**
- * Where the input of each of the tile's slots begins, in chunks of 16 bytes: those that one thread brings side by side.
- * Of slots that the tile has not got: anywhere.
+ * Where the input of each slot of one part begins, in chunks of 16 bytes: those that one thread brings side by side. Of
+ * slots that the tile has not got: anywhere.
  */
 struct alignas(16) SlotInputs {
   u32 chunks[kTokenStep][kThreadChunks];
 };
-SHARED SlotInputs slot_inputs;
+SHARED SlotInputs slot_inputs[kMostParts];
 /** Where the result of each slot begins, and what scales it. */
-SHARED u32 slot_outputs[kTokens];
-SHARED float slot_scales[kTokens];
-SHARED float slot_factors[kTokens];
+SHARED u32 slot_outputs[kMostParts * kTokens];
+SHARED float slot_scales[kMostParts * kTokens];
+SHARED float slot_factors[kMostParts * kTokens];
 
-/** False: this block has none. The tiles of the shared expert come first: they are the fullest. */
+/** False: this block has none. */
 DEVICE bool find_tile(const GroupedGemmArguments& a, GroupTile& tile) {
 #if ROUTED
-  int index = block_y();
-#if SHARED_EXPERT
-  const int rows = *a.row_count, shared_tiles = (rows + kTokens - 1) / kTokens;
-  if (index < shared_tiles) {
-    tile = {0, index * kTokens, min(rows - index * kTokens, kTokens), true};
-    return true;
-  }
-  index -= shared_tiles;
-#endif
-  // Both at once: there is room for as many tiles as the grid has.
-  const int tiles = *a.tile_count;
-  const int* const entry = a.tiles + u64(index) * 3;
-  tile = {entry[0], entry[1], entry[2], false};
-  if (index >= tiles) return false;
+  return find_expert_tile<kMostParts * kTokens, SHARED_EXPERT != 0>(a.tiles, a.tile_count, *a.row_count, block_y(),
+                                                                    tile);
 #else
   const int index = block_y();
   tile.shared = false;
   tile.matrix = index / a.token_blocks;
   tile.first = (index - tile.matrix * a.token_blocks) * kTokens;
   tile.count = min(*a.row_count - tile.first, kTokens);
-#endif
   return tile.count > 0;
+#endif
 }
 
 /** Where a slot's input row begins, in chunks. */
 DEVICE u32 input_chunk(const GroupedGemmArguments& a, u32 token, u32 number, u32& row) {
   // Rows of rows/slot-rows.hip are one for each slot, if slots have inputs of their own.
-  const bool apart = WIDE || SPLIT || SHARED_EXPERT;
+  const bool apart = WIDE || SPLIT || SHARED_EXPERT || SLOT_ROWS;
   row = apart && a.slot_columns != 0 ? token * kInputSlots + number : token;
   return row * u32(a.halves_stride / 8) + (apart ? 0 : number * u32(a.slot_columns / 8));
 }
 
 DEVICE void place_slots(const GroupedGemmArguments& a, const GroupTile& tile) {
-  for (int i = thread_index(); i < kTokenStep * kThreadChunks; i += kThreads) {
-    u32& input = slot_inputs.chunks[i % kTokenStep][i / kTokenStep];
+  constexpr int PartInputs = kTokenStep * kThreadChunks;
+  for (int index = thread_index(); index < kMostParts * PartInputs; index += kThreads) {
+    const int part = index / PartInputs, own = index % PartInputs, i = part * kTokens + own;
+    u32& input = slot_inputs[part].chunks[own % kTokenStep][own / kTokenStep];
     input = 0;
-    if (i >= tile.count) continue;
+    if (own >= kTokens || i >= tile.count) continue;
     u32 token, number, row;
     if (SHARED_EXPERT && tile.shared) {
       token = u32(tile.first + i);
@@ -81,7 +63,7 @@ DEVICE void place_slots(const GroupedGemmArguments& a, const GroupTile& tile) {
       const int slot = ROUTED ? a.slots[tile.first + i] : (tile.first + i) * USED + tile.matrix;
       token = u32(slot) / USED;
       number = u32(slot) - token * USED;
-      slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.rows);
+      slot_outputs[i] = token * u32(a.out_stride) + number * u32(a.out_slot_stride);
       if (WEIGHTED) slot_factors[i] = a.slot_weights[token * u32(a.weights_stride) + number];
     }
     input = input_chunk(a, token, number, row);
@@ -153,7 +135,9 @@ DEVICE float apply_epilogue(float sum, float scale, const RowEpilogue& row, floa
   return WEIGHTED ? biased * weight : biased;
 }
 
-DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Tile (&sums)[kHalves][kTiles]) {
+/** Of the part that begins with slot `first_slot` of the tile. */
+DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Tile (&sums)[kHalves][kTiles],
+                       int first_slot = 0) {
   RowEpilogue rows[kHalves][kTileElements];
 #pragma unroll
   for (int half = 0; half < kHalves; half++) {
@@ -169,7 +153,7 @@ DEVICE void write_sums(const GroupedGemmArguments& a, const GroupTile& tile, Til
   for (int column = 0; column < kTiles; column++) {
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
-      const int place = column * 16 + tile_column(i);
+      const int place = first_slot + column * 16 + tile_column(i);
       const float scale = slot_scales[place], weight = WEIGHTED ? slot_factors[place] : 1.0f;
       float* const out = (SHARED_EXPERT && tile.shared ? a.shared_out : a.out) + slot_outputs[place];
       // Computed for slots and rows that there are not, too: a branch for each would take longer.

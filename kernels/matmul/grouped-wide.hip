@@ -30,7 +30,7 @@ DEVICE void copy_slab(const GroupedGemmArguments& a, const GroupTile& tile, int 
   for (int first = 0; first < kThreadChunks; first += 4) {
     static_assert(kThreadChunks % 4 == 0, "four places at a time");
     if (first_token + first * kTokenStep >= tile.count) break;
-    const Words4 inputs = *reinterpret_cast<const Words4*>(slot_inputs.chunks[first_token] + first);
+    const Words4 inputs = *reinterpret_cast<const Words4*>(slot_inputs[0].chunks[first_token] + first);
     const u32 four[4] = {inputs.x, inputs.y, inputs.z, inputs.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {

@@ -63,27 +63,28 @@ DEVICE float row_factor(const QuantizedInputs& inputs, int token) {
 #else
 DEVICE float row_factor(const QuantizedInputs&, int) { return 1.0f; }
 
-/** Waits for the launches before this one, then brings the inputs in. Batches, so that loads do not wait for stores. */
-DEVICE void arrive(QuantizedInputs& inputs) {
-  dependency_wait();
-  inputs.values += u64(inputs.first_token) * u64(inputs.width);
-  inputs.scales += u64(inputs.first_token) * u64(inputs.width / 32);
-  inputs.sums += u64(inputs.first_token) * u64(inputs.width / 16);
-#if STAGED
+/**
+ * Brings the inputs in: `place(index, each)` is where what lies at `index` in shared memory comes from, if rows have `each`
+ * of a kind. Batches, so that loads do not wait for stores.
+ */
+template <typename Place>
+DEVICE void stage_rows(QuantizedInputs& inputs, Place place) {
   constexpr int Batch = 4;
   Words4* const values = reinterpret_cast<Words4*>(inputs.scratch);
   float* const sums = reinterpret_cast<float*>(inputs.scratch + staged_value_bytes(inputs.tokens, inputs.width));
   float* const scales = sums + inputs.tokens * (inputs.width / 16);
-  const int chunks = inputs.live * (inputs.width / 16), blocks = chunks / 2;
+  const int row_chunks = inputs.width / 16, row_blocks = inputs.width / 32;
+  const int chunks = inputs.live * row_chunks, blocks = inputs.live * row_blocks;
   for (int first = thread_index(); first < chunks; first += Batch * THREADS) {
     Words4 held[Batch];
     float held_sums[Batch], held_scales[Batch];
 #pragma unroll
     for (int i = 0; i < Batch; i++) {
-      const int at = min(first + i * THREADS, chunks - 1);
+      const int index = min(first + i * THREADS, chunks - 1);
+      const int at = place(index, row_chunks);
       held[i] = reinterpret_cast<const Words4*>(inputs.values)[at];
       held_sums[i] = inputs.with_sums ? inputs.sums[at] : 0.0f;
-      held_scales[i] = inputs.scales[min(at, blocks - 1)];
+      held_scales[i] = inputs.scales[place(min(index, blocks - 1), row_blocks)];
     }
 #pragma unroll
     for (int i = 0; i < Batch; i++) {
@@ -97,6 +98,16 @@ DEVICE void arrive(QuantizedInputs& inputs) {
   inputs.values = inputs.scratch;
   inputs.sums = sums;
   inputs.scales = scales;
+}
+
+/** Waits for the launches before this one, then brings the inputs in. */
+DEVICE void arrive(QuantizedInputs& inputs) {
+  dependency_wait();
+  inputs.values += u64(inputs.first_token) * u64(inputs.width);
+  inputs.scales += u64(inputs.first_token) * u64(inputs.width / 32);
+  inputs.sums += u64(inputs.first_token) * u64(inputs.width / 16);
+#if STAGED
+  stage_rows(inputs, [](int index, int) { return index; });
 #endif
 }
 #endif

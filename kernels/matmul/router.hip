@@ -4,7 +4,8 @@
 // Defines: TYPE0 of the weights, WEIGHT_TYPE of the norm's weights, BIAS_TYPE: 0 (F32), 1 (F16) or 30 (BF16). THREADS;
 //   HELD: quads of a row that a thread takes, ⌈width ÷ (4 × THREADS)⌉. The width is a multiple of 4, rows lie at
 //   multiples of 16 bytes.
-// Grid: x = experts, y = tokens.
+// A shared expert's weight is one logit more, from a row of its own.
+// Grid: x = experts (+ 1 with a shared expert's weight), y = tokens.
 // v1 one block a logit, one barrier. Not measured yet.
 #include "device/quad.h"
 #include "weights/weights.h"
@@ -21,8 +22,11 @@ struct RouterArguments {
   const u8* norm_weight;
   const u8* weights;
   const u8* bias;
+  const u8* shared;
   const int* row_count;
   float* out;
+  float* shared_out;
+  int experts;
   int width;
   int input_stride;
   int out_stride;
@@ -46,7 +50,8 @@ KERNEL(normed_router, RouterArguments, THREADS) {
   dependency_release();
   const int expert = block_x(), token = block_y();
   const int quads = a.width / 4;
-  const u8* const row = a.weights + u64(expert) * u64(a.width) * Plain<TYPE0>::element_bytes;
+  const bool is_shared = expert == a.experts;
+  const u8* const row = is_shared ? a.shared : a.weights + u64(expert) * u64(a.width) * Plain<TYPE0>::element_bytes;
   // Weight × norm weight: what the row's columns are multiplied with.
   Quad factors[HELD];
 #pragma unroll
@@ -57,7 +62,7 @@ KERNEL(normed_router, RouterArguments, THREADS) {
 #pragma unroll
     for (int k = 0; k < 4; k++) factors[i].at[k] = weight.at[k] * norm.at[k];
   }
-  const float bias = a.bias == nullptr ? 0.0f : Plain<BIAS_TYPE>::value(a.bias, expert);
+  const float bias = a.bias == nullptr || is_shared ? 0.0f : Plain<BIAS_TYPE>::value(a.bias, expert);
   const int count = *a.row_count;
   dependency_wait();
   if (token >= count) return;
@@ -91,5 +96,6 @@ KERNEL(normed_router, RouterArguments, THREADS) {
     squares += partial[1][wave];
   }
   const float inverse = reciprocal_root(squares / float(a.width) + a.epsilon);
-  a.out[u64(token) * u64(a.out_stride) + u64(expert)] = fma(sum, inverse, bias);
+  float* const out = is_shared ? a.shared_out + token : a.out + u64(token) * u64(a.out_stride) + u64(expert);
+  *out = fma(sum, inverse, bias);
 }

@@ -177,10 +177,15 @@ template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
 template <typename Inputs>
 DEVICE float row_factor(const Inputs& inputs, int token);
-/** A factor of results with their biases: the weight of an expert. Inputs without one have none. */
+/** A factor of a token's results with their biases: the weight of an expert. Inputs without one have none. */
 template <typename Inputs>
-DEVICE float result_factor(const Inputs&) {
+DEVICE float result_factor(const Inputs&, int) {
   return 1.0f;
+}
+/** Where a token's results begin. */
+template <typename Inputs>
+DEVICE u64 result_place(const Inputs& inputs, int token, int stride) {
+  return u64(inputs.first_token + token) * u64(stride);
 }
 
 /** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
@@ -226,10 +231,10 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
     if (stores) {
       a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
       a_epilogue.factor *= factor;
-      a_epilogue.bias *= result_factor(inputs);
+      a_epilogue.bias *= result_factor(inputs, token);
       if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
       if (Gated) b_epilogue.factor *= factor;
-      if (Gated) b_epilogue.bias *= result_factor(inputs);
+      if (Gated) b_epilogue.bias *= result_factor(inputs, token);
     }
 #pragma unroll 1
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {
@@ -292,7 +297,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
     if (Gated && quantized.values != nullptr) {
       results[token * kQuantizedRows + (row + r - first_row) % kQuantizedRows] = value;
     } else {
-      a.out[u64(inputs.first_token + token) * u64(a.stride) + u64(row + r)] = value;
+      a.out[result_place(inputs, token, a.stride) + u64(row + r)] = value;
     }
   }
   if (!Gated || quantized.values == nullptr) return;

@@ -63,9 +63,28 @@ DEVICE bool add_splits(const GemmArguments& a, Tile (&sums)[kHalves][kTiles], co
   return true;
 }
 
-DEVICE float apply_epilogue(float sum, float scale, const float* factor, const u8* bias, int row) {
-  const float value = factor == nullptr ? sum * scale : sum * scale * *factor;
-  return soft_capped(bias == nullptr ? value : value + Plain<BIAS_TYPE>::value(bias, row));
+/** What becomes of a lane's sums beside the scale of their row: a factor of all, and the biases of its rows. */
+struct RowEpilogue {
+  float factor;
+  float bias[kHalves][kTileElements];
+};
+
+DEVICE RowEpilogue load_epilogue(const Target& target, const Place& place, const float* factor, const u8* bias) {
+  RowEpilogue epilogue;
+  epilogue.factor = factor == nullptr ? 1.0f : *factor;
+#pragma unroll
+  for (int half = 0; half < kHalves; half++) {
+#pragma unroll
+    for (int i = 0; i < kTileElements; i++) {
+      const int row = min(tile_first_row(target, place, half) + tile_row(i), target.rows - 1);
+      epilogue.bias[half][i] = bias == nullptr ? 0.0f : Plain<BIAS_TYPE>::value(bias, row);
+    }
+  }
+  return epilogue;
+}
+
+DEVICE float apply_epilogue(float sum, float scale, const RowEpilogue& epilogue, int half, int i) {
+  return soft_capped(sum * scale * epilogue.factor + epilogue.bias[half][i]);
 }
 
 /** Where waves of gate find what their partners have of up: in shared memory, a wave's lanes side by side. */
@@ -79,28 +98,56 @@ DEVICE const float* exchange_up(Tile (&sums)[kHalves][kTiles], const Place& plac
   return left;
 }
 
-/** `up`: where the wave has none of its own. */
+/** Where this lane's residuals and results of a tile lie; past the last token or row, at the last. */
+struct SumPlace {
+  int token, row;
+  bool wanted;
+};
+
+DEVICE SumPlace sum_place(const Target& target, const Place& place, int half, int tile, int i) {
+  const int token = place.first_token + (place.token_wave * kTiles + tile) * 16 + tile_column(i);
+  const int row = tile_first_row(target, place, half) + tile_row(i);
+  return {min(token, place.tokens - 1), min(row, target.rows - 1), token < place.tokens && row < target.rows};
+}
+
+/**
+ * `up`: where the wave has none of its own. Everything that is read comes before anything is written and depends on no
+ * branch: loads one after the other would take longer than the matmul of a small matrix.
+ */
 DEVICE void write_sums(const GemmArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles], const float* up,
-                       const Place& place) {
+                       const Place& place, const float* scales) {
+  constexpr int Halves = GATED ? 1 : kHalves;
+  const RowEpilogue own = load_epilogue(target, place, target.factor, target.bias);
+  const RowEpilogue other = GATED ? load_epilogue(target, place, a.factor1, a.bias1) : own;
+  float residual[Halves][kTiles][kTileElements] = {};
+  if (a.residual != nullptr) {
+#pragma unroll
+    for (int half = 0; half < Halves; half++) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; tile++) {
+#pragma unroll
+        for (int i = 0; i < kTileElements; i++) {
+          const SumPlace at = sum_place(target, place, half, tile, i);
+          residual[half][tile][i] = a.residual[u64(at.token) * u64(a.residual_stride) + u64(at.row)];
+        }
+      }
+    }
+  }
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
-      const int token = place.first_token + (place.token_wave * kTiles + tile) * 16 + tile_column(i);
-      if (token >= place.tokens) continue;
-      const float scale = a.row_scales[token];
-      float* const out = target.out + u64(token) * u64(target.stride);
+      const float scale = scales[(place.token_wave * kTiles + tile) * 16 + tile_column(i)];
 #pragma unroll
-      for (int half = 0; half < (GATED ? 1 : kHalves); half++) {
-        const int row = tile_first_row(target, place, half) + tile_row(i);
-        if (row >= target.rows) continue;
-        float value = apply_epilogue(sums[half][tile].values[i], scale, target.factor, target.bias, row);
+      for (int half = 0; half < Halves; half++) {
+        const SumPlace at = sum_place(target, place, half, tile, i);
+        float value = apply_epilogue(sums[half][tile].values[i], scale, own, half, i);
         if (GATED) {
-          const float other = kHalves == 2 ? sums[kHalves - 1][tile].values[i] : up[(tile * kTileElements + i) * WAVE];
-          value = gated_unit(value, apply_epilogue(other, scale, a.factor1, a.bias1, row));
+          const float sum = kHalves == 2 ? sums[kHalves - 1][tile].values[i] : up[(tile * kTileElements + i) * WAVE];
+          value = gated_unit(value, apply_epilogue(sum, scale, other, half, i));
         }
-        if (a.residual != nullptr) value += a.residual[u64(token) * u64(a.residual_stride) + row];
-        out[row] = value;
+        value += residual[half][tile][i];
+        if (at.wanted) target.out[u64(at.token) * u64(target.stride) + u64(at.row)] = value;
       }
     }
   }

@@ -9,6 +9,7 @@
 // Results do not depend on the number of threads of the block: kernels that choose anew choose the same.
 #pragma once
 #include "device/order.h"
+#include "device/softplus.h"
 
 #ifndef SELECTION_BIAS
 #define SELECTION_BIAS 0
@@ -43,22 +44,9 @@ struct ExpertChoice {
   float weights[USED];
 };
 
-/** ln(1 + x) of 0 ≤ x ≤ 1, as 2 artanh(x ÷ (2 + x)). */
-DEVICE float log_one_plus(float value) {
-  const float ratio = value / (2.0f + value), square = ratio * ratio;
-  float series = 1.0f / 15.0f;
-  series = fma(series, square, 1.0f / 13.0f);
-  series = fma(series, square, 1.0f / 11.0f);
-  series = fma(series, square, 1.0f / 9.0f);
-  series = fma(series, square, 1.0f / 7.0f);
-  series = fma(series, square, 1.0f / 5.0f);
-  series = fma(series, square, 1.0f / 3.0f);
-  return 2.0f * fma(series * square, ratio, ratio);
-}
-
 DEVICE float root_of_softplus(float logit) {
-  const float softplus = (logit > 0.0f ? logit : 0.0f) + log_one_plus(exponential(-magnitude(logit)));
-  return softplus > 0.0f ? softplus * reciprocal_root(softplus) : softplus;
+  const float value = softplus(logit);
+  return value > 0.0f ? value * reciprocal_root(value) : value;
 }
 
 /** Those of threads past the ones that choose add nothing. */

@@ -125,18 +125,22 @@ DEVICE HeldWeights hold_weights(const u8* weights, int width, const Team& team) 
   return result;
 }
 
-/** `quads` may reach past the row: zeros stay zeros. */
-DEVICE HeldRow<NormedRow> hold_normed(const Row& source, const HeldWeights& weights, float epsilon, const Team& team,
-                                      int quads) {
-  const HeldRow<Row> row = hold_row(source, team, quads);
+/** What `row` becomes. Its quads may reach past the row: zeros stay zeros. */
+DEVICE HeldRow<NormedRow> norm_held(const HeldRow<Row>& row, const HeldWeights& weights, float epsilon) {
   float squares = 0;
   each_quad(row, [&](int, const Quad& values) {
 #pragma unroll
     for (int i = 0; i < 4; i++) squares = fma(values.at[i], values.at[i], squares);
   });
-  const float inverse = reciprocal_root(team_sum(team, squares) / float(source.width) + epsilon);
-  HeldRow<NormedRow> result = {{source, weights.weights, inverse}, team, quads, {}};
+  const float inverse = reciprocal_root(team_sum(row.team, squares) / float(row.source.width) + epsilon);
+  HeldRow<NormedRow> result = {{row.source, weights.weights, inverse}, row.team, row.quads, {}};
 #pragma unroll
   for (int sweep = 0; sweep < HELD; sweep++) result.held[sweep] = normed(row.held[sweep], weights.held[sweep], inverse);
   return result;
+}
+
+/** `quads` may reach past the row: zeros stay zeros. */
+DEVICE HeldRow<NormedRow> hold_normed(const Row& source, const HeldWeights& weights, float epsilon, const Team& team,
+                                      int quads) {
+  return norm_held(hold_row(source, team, quads), weights, epsilon);
 }

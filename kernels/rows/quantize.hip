@@ -40,7 +40,10 @@ KERNEL(norm_rows, NormRowsArguments, kRowThreads) {
   add_floats(row, row_of(a.residual, index, a.residual_stride, a.width), out);
 }
 
-/** Groups of columns normed by themselves: `weight` has group_width elements. Grid: rows × ⌈groups ÷ (128 ÷ wave)⌉. */
+/**
+ * Groups of columns normed by themselves: the weights of neighbouring groups are weight_stride elements apart, 0 if they
+ * are the same. Grid: rows × ⌈groups ÷ (128 ÷ wave)⌉.
+ */
 struct NormGroupsArguments {
   const float* input;
   const u8* weight;
@@ -48,6 +51,7 @@ struct NormGroupsArguments {
   float* out;
   int group_width;
   int groups;
+  int weight_stride;
   int input_stride;
   int out_stride;
   float epsilon;
@@ -59,18 +63,21 @@ KERNEL(norm_groups, NormGroupsArguments, kGroupThreads) {
   dependency_release();
   const int quads = quads_of(a.group_width);
   const Team team = wave_team();
-  const HeldWeights weights = hold_weights(a.weight, a.group_width, team);
+  const int group = block_y() * (kGroupThreads / WAVE) + wave_index();
+  if (group >= a.groups) return;
+  const u64 weight_bytes = u64(group) * u64(a.weight_stride) * (WEIGHT_TYPE == 0 ? 4 : 2);
+  const HeldWeights weights = hold_weights(a.weight + weight_bytes, a.group_width, team);
   const int rows = *a.row_count;
   dependency_wait();
   const int index = block_x();
-  const int group = block_y() * (kGroupThreads / WAVE) + wave_index();
-  if (index >= rows || group >= a.groups) return;
+  if (index >= rows) return;
   const int column = group * a.group_width;
   const Row source = row_of(a.input + column, index, a.input_stride, a.group_width);
   write_floats(hold_normed(source, weights, a.epsilon, team, quads),
                row_of(a.out + column, index, a.out_stride, a.group_width));
 }
 
+/** `floats`: the normed rows as f32 too, or null. */
 struct NormQuantizeArguments {
   const float* input;
   const u8* weight;
@@ -78,8 +85,10 @@ struct NormQuantizeArguments {
   i8* values;
   float* scales;
   float* sums;
+  float* floats;
   int width;
   int input_stride;
+  int float_stride;
   float epsilon;
 };
 
@@ -96,6 +105,7 @@ KERNEL(norm_quantize, NormQuantizeArguments, kRowThreads) {
   const HeldRow<NormedRow> row =
       hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
   write_quantized(row, quantized_place(a.values, a.scales, a.sums, index, a.width));
+  if (a.floats != nullptr) write_floats(row, row_of(a.floats, index, a.float_stride, a.width));
 }
 
 /** `out_stride` is in halves; columns from the width to it become zero. `floats`: the normed rows as f32 too, or null. */

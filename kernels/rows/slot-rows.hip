@@ -2,16 +2,12 @@
 // column s × slot_stride. Row scales are those of half rows (rows/prepared-row.h).
 //   half_slots   halves
 //   split_rows   halves, and what they lack of the values as halves too, 2048 times as large: together they have 22 bits
-//   wide_rows    halves in the order of matmul/grouped-wide.hip, with zeros up to a multiple of 128
-// HELD: quads that a thread keeps in registers, best ⌈out_stride ÷ 2048⌉; any works. GROUP_CHUNKS: group_chunks of the
-// weights' format (weights/weights.h), 1 or 2. With `shared` the last slot is a row of that: the shared expert's input.
+//   wide_rows    halves in the order of matmul/grouped-wide.hip (rows/wide-order.h), with zeros up to a multiple of 128
+// HELD: quads that a thread keeps in registers, best ⌈out_stride ÷ 2048⌉; any works. GROUP_CHUNKS: rows/wide-order.h. With `shared` the last slot is a row of that: the shared expert's input.
 // Grid: x = one block for each row there may be, y = slots.
 // v1 Not measured yet.
 #include "rows/prepared-row.h"
-
-#ifndef GROUP_CHUNKS
-#define GROUP_CHUNKS 1
-#endif
+#include "rows/wide-order.h"
 
 /** `out_stride` is in halves; columns from the width to it become zero. */
 struct SlotRowsArguments {
@@ -94,17 +90,6 @@ KERNEL(split_rows, SlotRowsArguments, kRowThreads) {
     *reinterpret_cast<HalfQuad*>(a.halves + first + u64(quad * 4)) = high;
     *reinterpret_cast<HalfQuad*>(a.low_halves + first + u64(quad * 4)) = low;
   });
-}
-
-/**
- * Where the first pair of a quad goes, in words; the second is four words on. A slab of 128 columns has the groups of
- * its four weight blocks, and a group four quads: chunk (group × 4 + quad) × 2 of a slab has that quad of each block.
- */
-DEVICE int wide_word(int quad) {
-  const int slab = quad / 32, part = quad % 32;
-  const int group = GROUP_CHUNKS == 1 ? part / 4 % 2 : part / 8 % 2;
-  const int block = GROUP_CHUNKS == 1 ? part / 8 : part / 16 * 2 + part / 4 % 2;
-  return slab * 64 + (group * 4 + part % 4) * 8 + block;
 }
 
 KERNEL(wide_rows, SlotRowsArguments, kRowThreads) {

@@ -1,6 +1,6 @@
 # How the addon is built: one static library per instruction set, because each has compiler flags of its own that must
-# not reach the code shared by all, and the engine with the binding over them. Linux with GCC is tested; Clang and the
-# settings for macOS are untested; on Windows only what is portable could build, and the engine is not (mmap, signals).
+# not reach the code shared by all, and the engine with the binding over them. Linux with GCC is tested; the settings for
+# macOS and Visual Studio are untested. scripts/platform-addon.mjs builds prebuilt addons with the same flags.
 {
   "variables": {
     "flags": ["-O3", "-std=c++17", "-fexceptions", "-fno-math-errno", "-ffp-contract=off", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-Wall", "-Wextra"],

@@ -39,6 +39,8 @@ export interface NativeKvShape extends NativeKvLayer {
   readonly layers: number;
   readonly byLayer?: readonly NativeKvLayer[];
   readonly groups?: readonly NativeKvGroup[];
+  /** Elements of each recurrent state of a sequence; absent: none. A cache with states may have no layers. */
+  readonly states?: readonly number[];
 }
 
 export interface NativeKvOptions extends NativeKvShape {
@@ -47,13 +49,15 @@ export interface NativeKvOptions extends NativeKvShape {
   readonly blocksByGroup?: readonly number[];
   readonly blockTokens: number;
   readonly type: "f32" | "f16" | "q8_0";
+  /** Slots for recurrent states, each with all states of one sequence; absent: 0. */
+  readonly stateSlots?: number;
 }
 
 export interface NativeKvCache {
   readonly sizeBytes: number;
   /** Copies whole blocks of a group (from, to, from, to …) in the queue of the steps. `pairs` is copied at once. */
   copyBlocks(pairs: Int32Array, group: number): void;
-  /** Copies the first blocks of each group of a cache of the same shape, in the queue of the steps. */
+  /** Copies the first blocks of each group and all state slots of a cache of the same shape, in the queue of the steps. */
   copyFrom(source: NativeKvCache, blocks: Int32Array): void;
   /** Steps and copies in flight keep the memory. */
   dispose(): void;
@@ -224,6 +228,10 @@ export interface NativeStepInput {
    */
   readonly blockTables: Int32Array;
   readonly tableOffsets: Int32Array;
+  /** For programs with recurrent states: each sequence's slot, -1 for zeros; absent if the program has none. */
+  readonly stateReads?: Int32Array;
+  /** For programs with recurrent states: the slot that gets the states after each token, -1 for none. */
+  readonly stateWrites?: Int32Array;
   readonly outputs: readonly NativeOutputRequest[];
 }
 
@@ -269,6 +277,8 @@ export interface NativeAddon {
   createKvCache(options: NativeKvOptions): NativeKvCache;
   kvCacheBytes(options: NativeKvOptions): number;
   compile(spec: NativeProgramSpec): NativeProgram;
+  /** Confines the computing threads of this process to some processors; none: to those that the process may use. */
+  confineThreads(processors: readonly number[]): void;
   /** Reads memory of its own sequentially with that many threads; the best of several passes, in bytes per second. */
   measureReadBandwidth(sizeBytes: number, threads: number): Promise<number>;
 }

@@ -6,6 +6,8 @@ import type { AttentionSpec, AttentionTemperature } from "./layer.js";
 
 interface Projections {
   readonly query: ValueId;
+  /** The output gate, if there is one. */
+  readonly gate?: ValueId;
   /** Undefined if another layer's keys and values are used. */
   readonly stored?: { readonly key: ValueId; readonly value: ValueId };
 }
@@ -13,7 +15,29 @@ interface Projections {
 /** Attention of a layer; the result is heads × value width columns wide. */
 export function writeAttention(context: DecoderContext, spec: AttentionSpec, layer: number, input: ValueId): ValueId {
   const block = `blk.${layer}`;
-  const { query: projectedQuery, stored } = project(context, spec, block, input);
+  const projections = project(context, spec, block, input);
+  const attended = attend(context, spec, layer, block, projections);
+  return projections.gate === undefined ? attended : context.graph.glu(projections.gate, attended, "sigmoid");
+}
+
+/** Stores keys and values of a layer without attending to them. */
+export function writeKeysAndValues(context: DecoderContext, spec: AttentionSpec, layer: number, input: ValueId): void {
+  const block = `blk.${layer}`;
+  const { kvHeads, keyWidth, valueWidth } = spec;
+  const inputs = context.parameters.embeddingWidth;
+  const key = context.graph.matmul(input, `${block}.attn_k`, { inputs, outputs: kvHeads * keyWidth });
+  const value = context.graph.matmul(input, `${block}.attn_v`, { inputs, outputs: kvHeads * valueWidth });
+  const stored = prepared(context, spec, block, key, "attn_k_norm", kvHeads);
+  context.graph.kvWrite(context.addKvLayer(layer, { kvHeads, keyWidth, valueWidth }), stored, value);
+}
+
+function attend(
+  context: DecoderContext,
+  spec: AttentionSpec,
+  layer: number,
+  block: string,
+  { query: projectedQuery, stored }: Projections,
+): ValueId {
   const { kvOfLayer } = spec;
   if (stored === undefined) {
     if (kvOfLayer === undefined) throw new TypeError("a layer without keys and values names no other layer");
@@ -39,7 +63,7 @@ export function temperatureAttributes(temperature: AttentionTemperature | undefi
 
 function attributes(
   { graph }: DecoderContext,
-  { heads, kvHeads, keyWidth, valueWidth, scale, window, chunk, temperature, softCap, sinks }: AttentionSpec,
+  { heads, kvHeads, keyWidth, valueWidth, scale, window, chunk, first, temperature, softCap, sinks }: AttentionSpec,
   block: string,
   layer: number,
 ): Parameters<typeof graph.attend>[1] {
@@ -52,6 +76,7 @@ function attributes(
     scale,
     ...(window === undefined ? {} : { window }),
     ...(chunk === undefined ? {} : { chunk }),
+    ...(first === undefined ? {} : { first }),
     ...temperatureAttributes(temperature),
     ...(softCap === undefined ? {} : { softCap }),
     ...(sinks ? { sinks: graph.vector(`${block}.attn_sinks.weight`, heads) } : {}),
@@ -130,10 +155,25 @@ function project(context: DecoderContext, spec: AttentionSpec, block: string, in
       },
     };
   }
-  const query = graph.matmul(input, `${block}.attn_q`, { inputs, outputs: queryWidth });
-  if (spec.kvOfLayer !== undefined) return { query };
+  const { outputGate = false } = spec;
+  const projected = graph.matmul(input, `${block}.attn_q`, { inputs, outputs: queryWidth * (outputGate ? 2 : 1) });
+  if (spec.kvOfLayer !== undefined) return queryAndGate(context, spec, projected);
+  // All matmuls first, so that they are neighbours and can be fused.
   const key = graph.matmul(input, `${block}.attn_k`, { inputs, outputs: keyWidth });
   const value =
     spec.keysAsValues === true ? key : graph.matmul(input, `${block}.attn_v`, { inputs, outputs: valueWidth });
-  return { query, stored: { key, value } };
+  return { ...queryAndGate(context, spec, projected), stored: { key, value } };
+}
+
+/** Queries, and the output gate that follows the query of each head. */
+function queryAndGate(
+  { graph }: DecoderContext,
+  { heads, keyWidth, outputGate = false }: AttentionSpec,
+  projected: ValueId,
+): Pick<Projections, "query" | "gate"> {
+  if (!outputGate) return { query: projected };
+  return {
+    query: graph.headColumns(projected, "query", { heads, offset: 0, width: keyWidth }),
+    gate: graph.headColumns(projected, "gate", { heads, offset: keyWidth, width: keyWidth }),
+  };
 }

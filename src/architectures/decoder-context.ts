@@ -3,24 +3,35 @@
 
 import { ModelError } from "../errors.js";
 import type { GraphBuilder } from "../graph/builder.js";
-import type { RopeId, ValueId, WeightId } from "../graph/operation.js";
+import type { RopeId, StateId, ValueId, WeightId } from "../graph/operation.js";
 import type { KvLayerShape } from "../graph/program.js";
 import type { HyperParameters } from "./descriptor.js";
 import type { RopeSpec } from "./layer.js";
 import { ropeTable } from "./rope.js";
+
+/** Layers and recurrent states of a KV cache. */
+interface CacheParts {
+  readonly kvLayers: readonly KvLayerShape[];
+  readonly states: readonly number[];
+}
 
 export class DecoderContext {
   readonly graph: GraphBuilder;
   readonly parameters: HyperParameters;
   /** Shapes of the cache's layers, in order. */
   readonly kvLayers: KvLayerShape[] = [];
+  /** Elements of the recurrent states, in order. */
+  readonly states: number[] = [];
   readonly #ropes = new Map<RopeSpec, RopeId>();
   /** The layer of the cache that each layer of the model uses. */
   readonly #cacheLayers = new Map<number, number>();
 
-  constructor(graph: GraphBuilder, parameters: HyperParameters) {
+  /** The layers and states that the cache has already, for a program that continues another one's. */
+  constructor(graph: GraphBuilder, parameters: HyperParameters, cache?: CacheParts) {
     this.graph = graph;
     this.parameters = parameters;
+    this.kvLayers.push(...(cache?.kvLayers ?? []));
+    this.states.push(...(cache?.states ?? []));
   }
 
   /** Reserves a layer of the cache for a layer of the model. */
@@ -28,6 +39,11 @@ export class DecoderContext {
     const index = this.kvLayers.push(shape) - 1;
     this.#cacheLayers.set(layer, index);
     return index;
+  }
+
+  /** Reserves a recurrent state. */
+  addState(elements: number): StateId {
+    return this.states.push(elements) - 1;
   }
 
   /** The layer of the cache that an earlier layer of the model has reserved. */

@@ -26,10 +26,24 @@ export interface HyperParameters {
   readonly logitScale?: number;
   /** Soft-cap of the logits. */
   readonly logitSoftCap?: number;
+  /** The name of the last norm without `.weight`; `output_norm` if absent. */
+  readonly outputNorm?: string;
   /** Width of the embeddings that each layer adds to its own input; none if absent. */
   readonly layerEmbeddingWidth?: number;
   /** One entry per computed layer, in order. */
   readonly layers: readonly LayerSpec[];
+  /** The block after the layers that drafts a further token (MTP), if the file has one that can be run. */
+  readonly draftHead?: DraftHeadSpec;
+}
+
+/** A draft head (MTP, NextN): one more layer, which reads the last hidden state and the token after it. */
+export interface DraftHeadSpec {
+  /** The number of its block in the file. */
+  readonly block: number;
+  readonly layer: LayerSpec;
+  /** The kind of its last norm. */
+  readonly norm: "rms" | "layer";
+  readonly normEpsilon: number;
 }
 
 /** Hyper-parameters of a model whose layers are all attention over keys and values. */

@@ -2,7 +2,7 @@
 
 import type { Activation, ValueId } from "../graph/operation.js";
 import type { DecoderContext } from "./decoder-context.js";
-import type { DenseSpec, ExpertsSpec, FeedForwardSpec, SharedExpertSpec } from "./layer.js";
+import type { DenseSpec, ExpertsSpec, FeedForwardSpec, NoSpec, SharedExpertSpec } from "./layer.js";
 
 /** Names of the matrices of a gated network. */
 interface GatedNames {
@@ -14,7 +14,7 @@ interface GatedNames {
 /** The feed-forward network of a layer. */
 export function writeFeedForward(
   context: DecoderContext,
-  spec: FeedForwardSpec,
+  spec: Exclude<FeedForwardSpec, NoSpec>,
   block: string,
   input: ValueId,
 ): ValueId {
@@ -36,6 +36,10 @@ export function writeDense(
     return writeGated(context, names, width, activation, input);
   }
   const inputs = context.parameters.embeddingWidth;
+  if (gateAndUp === "same") {
+    const names = { up: `${block}.ffn_up`, down: `${block}.ffn_down` };
+    return writeUngated(context, names, width, activation, input);
+  }
   const both = graph.matmul(input, `${block}.ffn_up`, { inputs, outputs: 2 * width });
   const [gate, up] = [graph.columns(both, "gate", 0, width), graph.columns(both, "up", width, width)];
   return graph.matmul(graph.glu(gate, up, activation), `${block}.ffn_down`, { inputs: width, outputs: inputs });
@@ -52,6 +56,19 @@ function writeGated(
   const gate = graph.matmul(input, names.gate, { inputs, outputs: width });
   const up = graph.matmul(input, names.up, { inputs, outputs: width });
   return graph.matmul(graph.glu(gate, up, activation), names.down, { inputs: width, outputs: inputs });
+}
+
+/** A network whose gate is the result of up, too. */
+function writeUngated(
+  { graph, parameters }: DecoderContext,
+  names: Omit<GatedNames, "gate">,
+  width: number,
+  activation: Activation,
+  input: ValueId,
+): ValueId {
+  const inputs = parameters.embeddingWidth;
+  const up = graph.matmul(input, names.up, { inputs, outputs: width });
+  return graph.matmul(graph.glu(up, up, activation), names.down, { inputs: width, outputs: inputs });
 }
 
 /** The router's logits. */
@@ -77,9 +94,32 @@ export function writeExperts(
   logits: ValueId,
 ): ValueId {
   const { graph } = context;
-  const { count: matrices, used: slots, width, activation, weighsInput } = spec;
-  const inputs = context.parameters.embeddingWidth;
+  const { embeddingWidth } = context.parameters;
+  const { latentWidth } = spec;
   const routing = route(context, spec, block, logits);
+  const read =
+    latentWidth === undefined
+      ? input
+      : graph.matmul(input, `${block}.ffn_latent_down`, { inputs: embeddingWidth, outputs: latentWidth });
+  const chosen = writeChosen(context, spec, block, read, routing);
+  const sum =
+    latentWidth === undefined
+      ? chosen
+      : graph.matmul(chosen, `${block}.ffn_latent_up`, { inputs: latentWidth, outputs: embeddingWidth });
+  return spec.shared === undefined ? sum : graph.add(sum, sharedExpert(context, spec, spec.shared, block, input));
+}
+
+/** The weighted sum of the chosen experts. */
+function writeChosen(
+  context: DecoderContext,
+  spec: ExpertsSpec,
+  block: string,
+  input: ValueId,
+  routing: ValueId,
+): ValueId {
+  const { graph } = context;
+  const { count: matrices, used: slots, width, activation, weighsInput, ungated = false } = spec;
+  const inputs = graph.width(input);
   const chosen = { matrices, slots, routing } as const;
   const fused = `${block}.ffn_gate_up_exps`;
   const isFused = graph.hasTensor(`${fused}.weight`);
@@ -100,17 +140,17 @@ export function writeExperts(
       [`${block}.ffn_gate_exps.bias`, `${block}.ffn_up_exps.bias`, `${fused}.bias`],
       "for experts whose weights scale their input",
     );
-  const gate = half("ffn_gate_exps", 0);
+  // Gate first, as backends expect it.
+  const gate = ungated ? undefined : half("ffn_gate_exps", 0);
   const up = half("ffn_up_exps", width);
-  const down = graph.groupedMatmul(graph.glu(gate, up, activation), `${block}.ffn_down_exps`, {
+  const down = graph.groupedMatmul(graph.glu(gate ?? up, up, activation), `${block}.ffn_down_exps`, {
     ...chosen,
     inputs: width,
     rows: inputs,
     inputStride: width,
     weighted: !weighsInput,
   });
-  const sum = graph.emit("experts", { kind: "sum-slots", input: down, slots });
-  return spec.shared === undefined ? sum : graph.add(sum, sharedExpert(context, spec.shared, activation, block, input));
+  return graph.emit("experts", { kind: "sum-slots", input: down, slots });
 }
 
 function route(
@@ -135,14 +175,15 @@ function route(
 
 function sharedExpert(
   context: DecoderContext,
+  { activation, ungated = false }: ExpertsSpec,
   { width, gated }: SharedExpertSpec,
-  activation: Activation,
   block: string,
   input: ValueId,
 ): ValueId {
   const { graph, parameters } = context;
   const names = { gate: `${block}.ffn_gate_shexp`, up: `${block}.ffn_up_shexp`, down: `${block}.ffn_down_shexp` };
-  const result = writeGated(context, names, width, activation, input);
+  const write = ungated ? writeUngated : writeGated;
+  const result = write(context, names, width, activation, input);
   if (!gated) return result;
   const gate = graph.matmul(input, `${block}.ffn_gate_inp_shexp`, { inputs: parameters.embeddingWidth, outputs: 1 });
   return graph.glu(gate, result, "sigmoid");

@@ -44,13 +44,18 @@ export function requireLanguageModel(metadata: GgufMetadata): void {
   if (kind !== undefined) throw wrongKind(kind, metadata);
 }
 
-/** Throws MODEL_KIND for a file whose blocks all predict further tokens (NextN, MTP): a stand-alone draft head. */
+/** Throws MODEL_KIND for a stand-alone draft head. */
 export function requireComputedBlocks(metadata: GgufMetadata, tensors: TensorIndex): void {
+  if (isDraftHead(metadata, tensors)) throw wrongKind(PREDICTORS, metadata);
+}
+
+/** Whether all blocks of a file predict further tokens (NextN, MTP): a stand-alone draft head. */
+export function isDraftHead(metadata: GgufMetadata, tensors: TensorIndex): boolean {
   const predicting = metadata.get(`${textOf(metadata, "general.architecture")}.nextn_predict_layers`);
-  if (typeof predicting !== "number" || predicting < 1) return;
+  if (typeof predicting !== "number" || predicting < 1) return false;
   const blocks = [...tensors.keys()].filter((name) => name.startsWith("blk."));
   const isComputed = blocks.some((name) => name.startsWith("blk.0.")) && !tensors.has("blk.0.nextn.eh_proj.weight");
-  if (blocks.length > 0 && !isComputed) throw wrongKind(PREDICTORS, metadata);
+  return blocks.length > 0 && !isComputed;
 }
 
 function wrongKind(kind: Pick<FileKind, "found" | "advice">, metadata: GgufMetadata): ModelError {
@@ -68,7 +73,7 @@ function wrongKind(kind: Pick<FileKind, "found" | "advice">, metadata: GgufMetad
 
 const PREDICTORS: Pick<FileKind, "found" | "advice"> = {
   found: "a draft head (blocks that predict further tokens, and no others)",
-  advice: "open the model that it was made for; stand-alone draft heads are not used here",
+  advice: "open the model that it was made for, which uses a draft head named mtp-*.gguf in its folder",
 };
 
 /** A key of another type is ignored here; the code that reads it refuses it. */

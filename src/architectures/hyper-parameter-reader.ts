@@ -63,19 +63,20 @@ export class HyperParameterReader {
     return value === undefined ? undefined : Float64Array.of(value);
   }
 
-  /** One count for each of the first `layers` layers, from a single number or from a list. */
-  layerCounts(key: string, max: number, layers: number): readonly number[] {
+  /** One count for each of the first `layers` layers, from a single number or from a list, whose entries may be `least`. */
+  layerCounts(key: string, max: number, layers: number, least = 1): readonly number[] {
     return (
-      this.optionalLayerCounts(key, max, layers) ?? this.refuse(key, `a whole number from 1 to ${max}`, "no such key")
+      this.optionalLayerCounts(key, max, layers, least) ??
+      this.refuse(key, `a whole number from 1 to ${max}`, "no such key")
     );
   }
 
-  optionalLayerCounts(key: string, max: number, layers: number): readonly number[] | undefined {
+  optionalLayerCounts(key: string, max: number, layers: number, least = 1): readonly number[] | undefined {
     if (!this.isArray(key)) {
       const count = this.optionalCount(key, max);
       return count === undefined ? undefined : Array.from({ length: layers }, () => count);
     }
-    return Array.from(this.layerList(key, layers), (value) => this.#checkedCount(key, value, max));
+    return Array.from(this.layerList(key, layers), (value) => this.#checkedCount(key, value, max, least));
   }
 
   /** The numbers of a list for the first `layers` layers; it may have entries for all blocks or for these alone. */
@@ -102,9 +103,9 @@ export class HyperParameterReader {
     return first;
   }
 
-  #checkedCount(key: string, value: number, max: number): number {
-    if (!Number.isInteger(value) || value < 1 || value > max) {
-      this.refuse(key, `a whole number from 1 to ${max}`, String(value));
+  #checkedCount(key: string, value: number, max: number, least = 1): number {
+    if (!Number.isInteger(value) || value < least || value > max) {
+      this.refuse(key, `a whole number from ${least} to ${max}`, String(value));
     }
     return value;
   }

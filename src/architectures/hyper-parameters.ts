@@ -36,13 +36,13 @@ export function readDecoderParameters(
   source: ModelSource,
   traits: DecoderTraits,
   readFeedForward: FeedForwardReader = readDense,
+  { recurrent = () => false }: HybridOptions = {},
 ): AttentionParameters {
   const reader = new HyperParameterReader(source);
   refuseUnsupported(source);
   const embeddingWidth = reader.count("embedding_length", MAX_WIDTH);
   const layerCount = readLayerCount(source, reader);
-  const heads = reader.layerCounts("attention.head_count", MAX_HEADS, layerCount);
-  const kvHeads = reader.optionalLayerCounts("attention.head_count_kv", MAX_HEADS, layerCount) ?? heads;
+  const { heads, kvHeads } = readHeads(reader, layerCount, recurrent);
   const { keyWidth, valueWidth } = readHeadWidths(reader, embeddingWidth, heads, kvHeads);
   const feedForward = readFeedForward(reader, layerCount, traits);
   const contextLength = reader.count("context_length", MAX_CONTEXT);
@@ -73,6 +73,34 @@ export function readDecoderParameters(
     normEpsilon: reader.positive(NORM_EPSILONS[traits.norm]),
     layers,
   };
+}
+
+/** How a family with recurrent layers is read. */
+export interface HybridOptions {
+  /** The layers without attention: they may have 0 heads, and their mixers are replaced. Absent: none. */
+  readonly recurrent?: (layer: number) => boolean;
+}
+
+/** Heads of each layer; those of layers without attention have no meaning. */
+function readHeads(
+  reader: HyperParameterReader,
+  layers: number,
+  recurrent: (layer: number) => boolean,
+): { readonly heads: readonly number[]; readonly kvHeads: readonly number[] } {
+  const least = Array.from({ length: layers }, (_, layer) => layer).some(recurrent) ? 0 : 1;
+  const stated = reader.layerCounts("attention.head_count", MAX_HEADS, layers, least);
+  const statedKv = reader.optionalLayerCounts("attention.head_count_kv", MAX_HEADS, layers, least) ?? stated;
+  const usual = Math.max(1, ...stated);
+  const attending = (counts: readonly number[], other: (layer: number) => number): readonly number[] =>
+    counts.map((count, layer) => (recurrent(layer) ? other(layer) : count));
+  const heads = attending(stated, () => usual);
+  const kvHeads = attending(statedKv, () => usual);
+  for (const [layer, count] of heads.entries()) {
+    if (count === 0) reader.refuse("attention.head_count", `at least 1 in layer ${layer}, which has attention`, "0");
+    if (kvHeads[layer] === 0)
+      reader.refuse("attention.head_count_kv", `at least 1 in layer ${layer}, which has attention`, "0");
+  }
+  return { heads, kvHeads };
 }
 
 /** The same layers with other mixers. */
@@ -122,10 +150,20 @@ function readHeadWidths(
   return { keyWidth, valueWidth };
 }
 
+/** Position 0 has no hidden state before it, so that a draft head has no row for it. */
+export const FIRST_DRAFT_POSITION = 1;
+
+/** The number of the block that is a draft head; undefined if the file has none, or only a part of it. */
+export function readDraftBlock(source: ModelSource, reader: HyperParameterReader): number | undefined {
+  const block = readLayerCount(source, reader);
+  const has = (name: string): boolean => source.tensors.has(source.fileName(`blk.${block}.${name}.weight`));
+  return has("nextn.eh_proj") && has("attn_norm") ? block : undefined;
+}
+
 /**
  * Number of computed layers: blocks at the end of the file that only predict further tokens (NextN) are not computed.
  */
-function readLayerCount(source: ModelSource, reader: HyperParameterReader): number {
+export function readLayerCount(source: ModelSource, reader: HyperParameterReader): number {
   const blocks = reader.count("block_count", Math.min(MAX_BLOCKS, Math.max(1, source.tensors.size)));
   const predicting = source.metadata.integer(`${source.keyPrefix}.nextn_predict_layers`) ?? 0;
   if (predicting < 0 || predicting >= blocks) {

@@ -15,29 +15,76 @@ export function writeLatentAttention(
   input: ValueId,
 ): ValueId {
   const block = `blk.${layer}`;
-  const { graph, parameters } = context;
-  const { latentWidth, rope } = spec;
-  const { rotaryWidth } = rope;
   // Right before the query's first matmul, which reads the same rows: backends compute both as one.
-  const compressed = graph.matmul(input, `${block}.attn_kv_a_mqa`, {
-    inputs: parameters.embeddingWidth,
-    outputs: latentWidth + rotaryWidth,
-  });
+  const compressed = compress(context, spec, block, input);
   const query = projectedQuery(context, spec, block, input);
-  const latent = context.norm(
-    graph.columns(compressed, "latent", 0, latentWidth),
-    `${block}.attn_kv_a_norm`,
-    latentWidth,
-  );
-  const position = context.rotate(
-    graph.columns(compressed, "rotated key", latentWidth, rotaryWidth),
-    1,
-    rotaryWidth,
-    rope,
-  );
+  const [latent, position] = latentParts(context, spec, block, compressed);
   return spec.absorbed
     ? absorbedAttention(context, spec, layer, query, latent, position)
     : expandedAttention(context, spec, layer, query, latent, position);
+}
+
+/** Stores the latent vectors of a layer without attending to them. */
+export function writeLatentKeys(
+  context: DecoderContext,
+  spec: LatentAttentionSpec,
+  layer: number,
+  input: ValueId,
+): void {
+  const block = `blk.${layer}`;
+  if (!spec.absorbed) throw new TypeError("only latent vectors are stored by themselves");
+  const [latent, position] = latentParts(context, spec, block, compress(context, spec, block, input));
+  storeLatent(context, spec, layer, latent, position);
+}
+
+function compress(
+  { graph, parameters }: DecoderContext,
+  { latentWidth, rope }: LatentAttentionSpec,
+  block: string,
+  input: ValueId,
+): ValueId {
+  const outputs = latentWidth + rope.rotaryWidth;
+  return graph.matmul(input, `${block}.attn_kv_a_mqa`, { inputs: parameters.embeddingWidth, outputs });
+}
+
+/** The normalized latent vector, and the rotated columns that all heads share. */
+function latentParts(
+  context: DecoderContext,
+  { latentWidth, rope }: LatentAttentionSpec,
+  block: string,
+  compressed: ValueId,
+): readonly [latent: ValueId, position: ValueId] {
+  const { graph } = context;
+  const latent = graph.columns(compressed, "latent", 0, latentWidth);
+  const rotated = graph.columns(compressed, "rotated key", latentWidth, rope.rotaryWidth);
+  return [
+    context.norm(latent, `${block}.attn_kv_a_norm`, latentWidth),
+    context.rotate(rotated, 1, rope.rotaryWidth, rope),
+  ];
+}
+
+/** Stores latent vectors with their rotated columns; returns the layer of the cache. */
+function storeLatent(
+  context: DecoderContext,
+  { latentWidth, rope: { rotaryWidth } }: LatentAttentionSpec,
+  layer: number,
+  latent: ValueId,
+  position: ValueId,
+): number {
+  const { graph } = context;
+  const key = graph.emit("key", {
+    kind: "concat-heads",
+    left: latent,
+    right: position,
+    heads: 1,
+    leftWidth: latentWidth,
+    rightWidth: rotaryWidth,
+    rightStride: 0,
+    rightOffset: 0,
+  });
+  const kvLayer = context.addKvLayer(layer, { kvHeads: 1, keyWidth: latentWidth + rotaryWidth, valueWidth: 0 });
+  graph.kvWrite(kvLayer, key);
+  return kvLayer;
 }
 
 function projectedQuery(context: DecoderContext, spec: LatentAttentionSpec, block: string, input: ValueId): ValueId {
@@ -56,7 +103,7 @@ function projectedQuery(context: DecoderContext, spec: LatentAttentionSpec, bloc
 
 function absorbedAttention(
   context: DecoderContext,
-  { heads, latentWidth, unrotatedWidth, valueWidth, scale, rope, temperature }: LatentAttentionSpec,
+  spec: LatentAttentionSpec,
   layer: number,
   query: ValueId,
   latent: ValueId,
@@ -64,22 +111,12 @@ function absorbedAttention(
 ): ValueId {
   const block = `blk.${layer}`;
   const { graph } = context;
+  const { heads, latentWidth, unrotatedWidth, valueWidth, scale, rope, temperature, first } = spec;
   const { rotaryWidth } = rope;
   const headWidth = unrotatedWidth + rotaryWidth;
   const keyWidth = latentWidth + rotaryWidth;
   // The key is complete and stored before anything happens to the queries: backends compute all of it as one.
-  const key = graph.emit("key", {
-    kind: "concat-heads",
-    left: latent,
-    right: position,
-    heads: 1,
-    leftWidth: latentWidth,
-    rightWidth: rotaryWidth,
-    rightStride: 0,
-    rightOffset: 0,
-  });
-  const kvLayer = context.addKvLayer(layer, { kvHeads: 1, keyWidth, valueWidth: 0 });
-  graph.kvWrite(kvLayer, key);
+  const kvLayer = storeLatent(context, spec, layer, latent, position);
   // Of the columns that are not rotated.
   const absorbed = graph.groupedMatmul(query, `${block}.attn_k_b`, {
     inputs: unrotatedWidth,
@@ -106,6 +143,7 @@ function absorbedAttention(
     valueWidth: latentWidth,
     scale,
     valuesInKeys: true,
+    ...(first === undefined ? {} : { first }),
     ...temperatureAttributes(temperature),
   });
   return graph.groupedMatmul(attended, `${block}.attn_v_b`, {

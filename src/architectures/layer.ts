@@ -78,11 +78,18 @@ export interface AttentionSpec {
   readonly window?: number;
   /** Chunked attention: a token attends to the positions from the last multiple of `chunk` on. */
   readonly chunk?: number;
+  /** The first position that later ones attend to; 0 if absent. */
+  readonly first?: number;
   readonly temperature?: AttentionTemperature;
   /** Soft-cap of the scaled scores. */
   readonly softCap?: number;
   /** Whether `attn_sinks.weight` is part of the softmax. */
   readonly sinks: boolean;
+  /**
+   * Output gate: `attn_q` has a gate after the query of each head, and the head's result is multiplied by σ(gate). Absent:
+   * none.
+   */
+  readonly outputGate?: boolean;
 }
 
 /** Multi-head latent attention (MLA): keys and values of all heads are projections of one cached latent vector. */
@@ -99,6 +106,8 @@ export interface LatentAttentionSpec {
   readonly scale: number;
   readonly rope: RopeSpec;
   readonly temperature?: AttentionTemperature;
+  /** The first position that later ones attend to; 0 if absent. */
+  readonly first?: number;
   /**
    * Whether the file has `attn_k_b` and `attn_v_b`, which let attention work on the latent vectors themselves; otherwise
    * `attn_kv_b` expands them to keys and values of each head.
@@ -106,13 +115,49 @@ export interface LatentAttentionSpec {
   readonly absorbed: boolean;
 }
 
-/** A gated feed-forward network: down(activation(gate(x)) × up(x)). */
+/** A gated delta net: a recurrent layer with a matrix for each value head. */
+export interface DeltaNetSpec {
+  readonly kind: "delta-net";
+  readonly keyHeads: number;
+  readonly valueHeads: number;
+  readonly headWidth: number;
+  /** Number of tokens that the convolution before it reads. */
+  readonly taps: number;
+  readonly keyHeadOrder: "cyclic" | "grouped";
+}
+
+/** Mamba-2: a recurrent layer with a matrix for each head. */
+export interface Mamba2Spec {
+  readonly kind: "mamba2";
+  readonly heads: number;
+  readonly headWidth: number;
+  readonly groups: number;
+  readonly stateWidth: number;
+  /** Number of tokens that the convolution before it reads. */
+  readonly taps: number;
+}
+
+/** A gated short convolution: a recurrent layer whose state is its last inputs. */
+export interface ShortConvSpec {
+  readonly kind: "short-conv";
+  readonly taps: number;
+}
+
+/** A layer without a part: a feed-forward network alone, or a mixer alone. */
+export interface NoSpec {
+  readonly kind: "none";
+}
+
+/** A feed-forward network: down(activation(gate(x)) × up(x)). */
 export interface DenseSpec {
   readonly kind: "dense";
   readonly width: number;
   readonly activation: Activation;
-  /** `fused`: one matmul, `ffn_up`, whose first half is the gate. */
-  readonly gateAndUp: "separate" | "fused";
+  /**
+   * `fused`: one matmul, `ffn_up`, whose first half is the gate. `same`: `ffn_up` alone, whose result is the gate too, as
+   * for relu².
+   */
+  readonly gateAndUp: "separate" | "fused" | "same";
 }
 
 /** A mixture of experts: each token uses the few of them that a router chooses. */
@@ -122,6 +167,10 @@ export interface ExpertsSpec {
   readonly used: number;
   /** Width of one expert. */
   readonly width: number;
+  /** Width of the experts' inputs and outputs, between `ffn_latent_down` and `ffn_latent_up`; absent: the model's own. */
+  readonly latentWidth?: number;
+  /** Whether the experts have no gates: the result of up is the gate too, as for relu². Absent: they have. */
+  readonly ungated?: boolean;
   readonly activation: Activation;
   readonly gating: ExpertGating;
   readonly renormalize: boolean;
@@ -142,7 +191,7 @@ export interface SharedExpertSpec {
   readonly gated: boolean;
 }
 
-export type FeedForwardSpec = DenseSpec | ExpertsSpec;
+export type FeedForwardSpec = DenseSpec | ExpertsSpec | NoSpec;
 
 /** Norms by their tensors' names without `.weight`; an absent one is not computed. */
 export interface LayerNorms {
@@ -171,16 +220,20 @@ export const NORMS = {
   after: { afterMixer: "post_attention_norm", afterFeedForward: "post_ffw_norm" },
   /** Attention and feed-forward network read one norm: x + f(norm(x)) + g(norm(x)). */
   parallel: { beforeMixer: "attn_norm" },
+  /** One norm for the one part of a layer, mixer or feed-forward network. */
+  "before, one part": { beforeMixer: "attn_norm", beforeFeedForward: "attn_norm" },
 } as const satisfies Readonly<Record<string, LayerNorms>>;
 
 export type NormPlacement = keyof typeof NORMS;
 
 /** What mixes the tokens of a layer. */
-export type MixerSpec = AttentionSpec | LatentAttentionSpec;
+export type MixerSpec = AttentionSpec | LatentAttentionSpec | DeltaNetSpec | Mamba2Spec | ShortConvSpec | NoSpec;
 
 /** One layer: attention, feed-forward network and the norms around them. */
 export interface LayerSpec<Mixer extends MixerSpec = MixerSpec> {
   readonly mixer: Mixer;
+  /** A second mixer, which reads the same norm and whose result is added to the first one's. */
+  readonly mixerBeside?: Exclude<MixerSpec, NoSpec>;
   readonly feedForward: FeedForwardSpec;
   /** A mixture of experts beside the feed-forward network. */
   readonly experts?: ExpertsSpec;

@@ -55,7 +55,7 @@ describe("counts by layer", () => {
       [8, 4],
       [2, 2],
     ]);
-    expect(layers.map(({ feedForward }) => feedForward.width)).toEqual([96, 128, 32]);
+    expect(layers.map(({ feedForward }) => "width" in feedForward && feedForward.width)).toEqual([96, 128, 32]);
   });
 
   it("may be one number for all layers", () => {

@@ -3,7 +3,7 @@
 
 import type { HyperParameters, ModelSource } from "./descriptor.js";
 import { HyperParameterReader } from "./hyper-parameter-reader.js";
-import type { RopeSpec } from "./layer.js";
+import type { LayerSpec, RopeSpec } from "./layer.js";
 
 const SECTIONS = "rope.dimension_sections";
 
@@ -17,12 +17,15 @@ export function withInterleavedSections(source: ModelSource, parameters: HyperPa
     ropes.set(rope, known);
     return known;
   };
+  const sectionedLayer = ({ mixer, ...layer }: LayerSpec): LayerSpec => ({
+    ...layer,
+    mixer: "rope" in mixer ? { ...mixer, rope: sectioned(mixer.rope) } : mixer,
+  });
+  const { draftHead, layers } = parameters;
   return {
     ...parameters,
-    layers: parameters.layers.map(({ mixer, ...layer }) => ({
-      ...layer,
-      mixer: mixer.rope === undefined ? mixer : { ...mixer, rope: sectioned(mixer.rope) },
-    })),
+    layers: layers.map(sectionedLayer),
+    ...(draftHead === undefined ? {} : { draftHead: { ...draftHead, layer: sectionedLayer(draftHead.layer) } }),
   };
 }
 

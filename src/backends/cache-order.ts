@@ -39,7 +39,9 @@ export function checkedGrowth(
   options: KvCacheOptions,
   blocks: number | readonly number[],
 ): readonly number[] {
-  const { blocks: _, blocksByGroup: _byGroup, ...shape } = options;
+  const { blocks: _, blocksByGroup: _byGroup, stateSlots = 0, ...shape } = options;
+  if ((source.stateSlots ?? 0) > stateSlots)
+    refuse("source.stateSlots", `at most ${stateSlots}`, String(source.stateSlots));
   for (const [field, expected] of Object.entries(shape)) {
     const found: unknown = source[field as keyof KvCacheOptions];
     if (found !== expected) refuse(`source.${field}`, String(expected), String(found));

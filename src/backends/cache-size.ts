@@ -11,6 +11,15 @@ import type { KvCacheOptions } from "./contract.js";
  */
 export const WINDOWS_PER_SEQUENCE = 2;
 
+/**
+ * State slots for checkpoints, for each sequence: those of its last turns, each with one before the generation prompt,
+ * one behind the prompt and one behind the answer.
+ */
+export const CHECKPOINTS_PER_SEQUENCE = 16;
+
+/** State slots with which a single sequence can run: its own, and one for a checkpoint. */
+export const LEAST_STATE_SLOTS = 2;
+
 /** What a cache has to hold at once. */
 export interface CacheContents {
   /** Positions of all sequences together. */
@@ -26,6 +35,11 @@ export interface CacheContents {
 export function groupBlocks(options: KvCacheOptions): readonly number[] {
   const { blocks, blocksByGroup } = options;
   return blocksByGroup ?? kvGroups(options).map(() => blocks);
+}
+
+/** Bytes of the recurrent states of a cache. */
+export function stateBytes({ states = [], stateSlots = 0 }: KvCacheOptions): number {
+  return states.reduce((sum, elements) => sum + elements, 0) * stateSlots * Float32Array.BYTES_PER_ELEMENT;
 }
 
 /** The sizes of a cache with this many blocks of each group. */

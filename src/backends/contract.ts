@@ -38,6 +38,8 @@ export interface KvCacheOptions extends KvShape {
   readonly blocksByGroup?: readonly number[];
   readonly blockTokens: number;
   readonly type: KvCacheType;
+  /** Number of slots for recurrent states, each with all states of one sequence; absent: 0. */
+  readonly stateSlots?: number;
 }
 
 /** A paged KV cache in a backend's memory. A running step keeps what it needs of a cache that is disposed meanwhile. */
@@ -53,8 +55,9 @@ export interface KvCache extends Disposable {
   copyBlocks(pairs: Int32Array, group?: number): void;
   /**
    * Copies the first `blocks` blocks of every cache group (or as many as the list has for each) of `source`, a cache of
-   * the same backend that differs from this one in its number of blocks alone, to the same places. No step may be using
-   * either cache; steps that are launched later find it done, and `source` may be disposed at once.
+   * the same backend that differs from this one in its numbers of blocks and state slots alone, to the same places, and
+   * all its state slots, which this one must have. No step may be using either cache; steps that are launched later find
+   * it done, and `source` may be disposed at once.
    */
   copyFrom(source: KvCache, blocks: number | readonly number[]): void;
 }
@@ -98,6 +101,17 @@ export interface StepInput {
   readonly blockTables: readonly Int32Array[];
   /** In ascending order of their rows. */
   readonly outputs: readonly OutputRequest[];
+  /**
+   * For programs with recurrent states: the slot with each sequence's states before its first token; −1 for a sequence
+   * whose first position is 0. Sequences may read the same slot if the step does not write it.
+   */
+  readonly stateReads?: Int32Array;
+  /**
+   * For programs with recurrent states: for each token the slot that receives the states of its sequence after that
+   * token; −1 if they are not needed. A slot is written at most once, and one that is also read only by the sequence
+   * that reads it.
+   */
+  readonly stateWrites?: Int32Array;
 }
 
 /** The result of one output request. */
@@ -210,6 +224,8 @@ export interface Backend extends AsyncDisposable {
   readonly chunkTokens?: number;
   /** Maximum output rows of one step. */
   readonly maxStepOutputs: number;
+  /** Whether it wants small quantized matrices of models with recurrent layers as F32; absent: no. */
+  readonly widensGates?: boolean;
   /**
    * Resolves when the device can be used, and rejects if it cannot. Until then plans can be built, and other calls
    * block. Absent if a backend is ready from the start.

@@ -35,6 +35,15 @@ describe("a model that does not fit", () => {
     expect(adviceFor(MODEL)).toEqual({ fittingTokens: 6688, fittingKvCacheType: "q8_0" });
   });
 
+  it("names recurrent states apart from keys and values", () => {
+    const stateBytes = 3e8;
+    const kvCacheBytes: MemoryQuestion["kvCacheBytes"] = (tokens, type) =>
+      MODEL.kvCacheBytes(tokens, type) + stateBytes;
+    expect(messageOf({ ...MODEL, stateBytes, kvCacheBytes })).toContain(
+      "6.49 GB are needed (weights 4.92 GB, KV cache of f16 for 8192 tokens 1.07 GB, recurrent states 300.0 MB, scratch 200.0 MB)",
+    );
+  });
+
   it("has no smaller type named that the backend has not, or that would not fit either", () => {
     expect(adviceFor({ ...MODEL, supportsKvCacheType: (type) => type !== "q8_0" })).toEqual({ fittingTokens: 6688 });
     expect(adviceFor({ ...MODEL, availableBytes: 5.2e9 })).toEqual({ fittingTokens: 608 });

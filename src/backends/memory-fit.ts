@@ -19,7 +19,10 @@ export interface MemoryQuestion {
   readonly tokens: number;
   readonly blockTokens: number;
   readonly kvCacheType: KvCacheType;
+  /** Bytes of the KV cache, with the recurrent states. */
   kvCacheBytes(tokens: number, type: KvCacheType): number;
+  /** Bytes of the recurrent states in it; 0 by default. */
+  readonly stateBytes?: number;
   /** Whether the backend supports this type for this model's keys and values. */
   supportsKvCacheType(type: KvCacheType): boolean;
 }
@@ -62,20 +65,21 @@ export function refuseUnfit(question: MemoryQuestion): void {
 
 /** The error for a model that does not fit, with settings that would. */
 export function unfitError(question: MemoryQuestion): BackendError {
-  const { place, availableBytes, weightBytes, scratchBytes, tokens, kvCacheType } = question;
+  const { place, availableBytes, weightBytes, scratchBytes, tokens, kvCacheType, stateBytes = 0 } = question;
   const kvBytes = question.kvCacheBytes(tokens, kvCacheType);
   const needed = neededBytes(question);
   const advice = adviceFor(question);
   return new BackendError(
     "BACKEND_MEMORY",
     `[${place}] ${bytesText(needed)} are needed (weights ${bytesText(weightBytes)}, KV cache of ${kvCacheType} for ${tokens} tokens ` +
-      `${bytesText(kvBytes)}, scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it anyway`,
+      `${bytesText(kvBytes - stateBytes)}, ${stateBytes > 0 ? `recurrent states ${bytesText(stateBytes)}, ` : ""}scratch ${bytesText(scratchBytes)}) and ${bytesText(availableBytes)} are free; ${adviceText(question, advice)}; ${optionText("ignoreMemoryCheck")} tries it anyway`,
     {
       details: {
         neededBytes: needed,
         availableBytes,
         weightBytes,
         kvCacheBytes: kvBytes,
+        stateBytes,
         scratchBytes,
         tokens,
         kvCacheType,

@@ -87,6 +87,14 @@ export async function detectDevices() {
   return await (await import("./gpu/entry.js")).detectDrivers();
 }
 
+/** Examines the cache of compiled kernels, which may be shared by several cards, for `rocmforge doctor`. */
+export async function examineKernelCache() {
+  return (await import("./gpu/kernels/kernel-cache-diagnostics.js")).examineKernelFolder();
+}
+
+/** The kernel cache, and the files in it that no process can use or has used for a long time. */
+export type KernelCacheReport = Awaited<ReturnType<typeof examineKernelCache>>;
+
 /** A GPU driver with its devices, usable or not. */
 export type DeviceReport = Awaited<ReturnType<typeof detectDevices>>[number];
 

@@ -22,24 +22,34 @@ const MADV_HUGEPAGE = 14;
 /** (void *) -1 */
 const MAP_FAILED = 2n ** 64n - 1n;
 
-// The running program already has its C library open; glibc and musl differ in their file names.
-const program = koffi.load(null);
-const mmap = program.func(
-  "void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)",
-);
-const munmap = program.func("int munmap(void *address, size_t length)");
-const madvise = program.func("int madvise(void *address, size_t length, int advice)");
+type LibraryFunction = ReturnType<ReturnType<typeof koffi.load>["func"]>;
+let bound: Readonly<Record<"mmap" | "munmap" | "madvise", LibraryFunction>> | undefined;
+
+/** Bound at the first call, because code that may call them is also loaded on platforms that lack them. */
+function libraryFunctions(): NonNullable<typeof bound> {
+  if (bound !== undefined) return bound;
+  // The running program already has its C library open; glibc and musl differ in their file names.
+  const program = koffi.load(null);
+  bound = {
+    mmap: program.func(
+      "void *mmap(void *address, size_t length, int protection, int flags, int descriptor, int64_t offset)",
+    ),
+    munmap: program.func("int munmap(void *address, size_t length)"),
+    madvise: program.func("int madvise(void *address, size_t length, int advice)"),
+  };
+  return bound;
+}
 
 /** Maps a whole file for reading; returns the name of the system's error if it refuses. */
 export function mapFile(descriptor: number, sizeBytes: number): MappedAddress | { readonly errorName: string } {
-  const address: unknown = mmap(null, sizeBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  const address: unknown = libraryFunctions().mmap(null, sizeBytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (typeof address === "bigint" && address !== MAP_FAILED) return address as MappedAddress;
   return { errorName: getSystemErrorName(-koffi.errno()) };
 }
 
 /** Unmaps a file; all views of it must be unreachable. */
 export function unmap(address: MappedAddress, sizeBytes: number): void {
-  munmap(address, sizeBytes);
+  libraryFunctions().munmap(address, sizeBytes);
 }
 
 // Advice may be refused without harm, so its result is ignored; so is that of advice on memory that has been unmapped.
@@ -59,7 +69,7 @@ export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
 function adviseNext(): void {
   const next = waitingAdvice.shift();
   isAdvising = next !== undefined;
-  if (next !== undefined) madvise.async(next.pageAddress, next.sizeBytes, MADV_WILLNEED, adviseNext);
+  if (next !== undefined) libraryFunctions().madvise.async(next.pageAddress, next.sizeBytes, MADV_WILLNEED, adviseNext);
 }
 
 /**
@@ -67,12 +77,12 @@ function adviseNext(): void {
  * the file system support it.
  */
 export function adviseLargePages(pageAddress: bigint, sizeBytes: number): void {
-  madvise(pageAddress, sizeBytes, MADV_HUGEPAGE);
+  libraryFunctions().madvise(pageAddress, sizeBytes, MADV_HUGEPAGE);
 }
 
 /** Lets the kernel drop the pages of a range; a later access reads them again. */
 export function adviseNotNeeded(pageAddress: bigint, sizeBytes: number): void {
-  madvise(pageAddress, sizeBytes, MADV_DONTNEED);
+  libraryFunctions().madvise(pageAddress, sizeBytes, MADV_DONTNEED);
 }
 
 /** An ArrayBuffer over mapped memory: reading it after `unmap`, or writing to it, crashes the process. */

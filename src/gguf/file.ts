@@ -3,11 +3,13 @@
 // file's size is checked again before a mapped view is returned. A file that shrinks while a view is being read cannot
 // be caught in TypeScript: readers that must survive it use `readTensor`.
 
+import { withPath } from "../error-path.js";
 import { TensorError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
 import { refuseUnknownKeys, refuseValue } from "../options.js";
 import type { ByteSource } from "./byte-source.js";
+import { extendModel } from "./extension.js";
 import type { GgufVersion } from "./header.js";
 import type { HeaderBytes } from "./header-bytes.js";
 import type { HeaderSource } from "./header-cursor.js";
@@ -22,6 +24,8 @@ export type { GgufTensor } from "./tensor-index.js";
 export interface GgufOpenOptions {
   /** "auto" maps the file if the platform supports it; "off" reads positionally. */
   readonly mapping?: "auto" | "off";
+  /** The path of a file with further blocks of this model: a draft head (`mtp-NAME.gguf`). */
+  readonly extension?: string;
 }
 
 /** One file of a model; a split model has several. */
@@ -91,7 +95,7 @@ export class GgufFile implements Disposable {
   static async open(path: string, options: GgufOpenOptions = {}): Promise<GgufFile> {
     const mapping = resolveMapping(options);
     if (typeof path !== "string" || path.includes("\0")) refuseValue("gguf", "path", "the path of a file", path);
-    const model = openModelParts(path);
+    const model = openParts(path, options.extension);
     try {
       const mappings =
         mapping === "auto" ? await mapParts(model) : { state: { mapped: false, reason: "turned off" }, files: [] };
@@ -186,6 +190,20 @@ export class GgufFile implements Disposable {
   }
 }
 
+function openParts(path: string, extension: string | undefined): OpenedModel {
+  const model = openModelParts(path);
+  if (extension === undefined) return model;
+  const opened = [...model.parts];
+  try {
+    const added = openModelParts(extension);
+    opened.push(...added.parts);
+    return extendModel(model, added);
+  } catch (error) {
+    for (const { source } of opened) source[Symbol.dispose]();
+    throw withPath(extension, error);
+  }
+}
+
 function headerOnly(source: HeaderSource): PartSource {
   const { path, sizeBytes } = source;
   return {
@@ -199,7 +217,7 @@ function headerOnly(source: HeaderSource): PartSource {
 }
 
 function resolveMapping(options: GgufOpenOptions): "auto" | "off" {
-  refuseUnknownKeys("gguf", options, ["mapping"]);
+  refuseUnknownKeys("gguf", options, ["mapping", "extension"]);
   const { mapping = "auto" } = options;
   if (mapping === "auto" || mapping === "off") return mapping;
   return refuseValue("gguf", "mapping", '"auto" or "off"', mapping);
@@ -216,5 +234,5 @@ async function mapParts(model: OpenedModel): Promise<Mappings> {
     for (const file of files) file[Symbol.dispose]();
     return { state: { mapped: false, reason: mapped.reason }, files: [] };
   }
-  return { state: { mapped: true, reason: "mapped read-only with mmap" }, files };
+  return { state: { mapped: true, reason: "mapped read-only" }, files };
 }

@@ -8,7 +8,11 @@ import type { ByteSource } from "./byte-source.js";
 import type { MappedAddress } from "./ffi.js";
 import { MAX_VIEW_BYTES } from "./limits.js";
 
-type Calls = typeof import("./ffi.js");
+/** The system's functions for file mappings. */
+export type MappingCalls = Pick<
+  typeof import("./ffi.js"),
+  "mapFile" | "unmap" | "adviseWillNeed" | "adviseLargePages" | "adviseNotNeeded" | "mappedBuffer"
+>;
 
 /** The largest page size of any platform: a multiple of it is a multiple of every smaller page size. */
 const PAGE_BYTES = 65_536;
@@ -19,7 +23,7 @@ const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["x64", "arm64", "riscv6
  * view.
  */
 interface Region {
-  readonly calls: Calls;
+  readonly calls: MappingCalls;
   readonly address: MappedAddress;
   readonly sizeBytes: number;
   liveViews: number;
@@ -40,11 +44,16 @@ export function mappingUnavailableReason(
   platform: string = process.platform,
   architecture: string = process.arch,
 ): string | undefined {
-  if (platform !== "linux") return `${platform} has no mmap here; tensors are read positionally`;
+  if (platform !== "linux" && platform !== "win32")
+    return `files are not mapped on ${platform}; tensors are read positionally`;
   if (!WIDE_ARCHITECTURES.has(architecture) || endianness() !== "LE") {
     return `${architecture} is not a 64-bit little-endian architecture; tensors are read positionally`;
   }
   return undefined;
+}
+
+async function loadCalls(): Promise<MappingCalls> {
+  return process.platform === "win32" ? (await import("./windows/ffi.js")).windowsMapping : await import("./ffi.js");
 }
 
 /** A file mapped into memory; disposal releases its pages. */
@@ -65,15 +74,15 @@ export class MappedFile implements Disposable {
   static async map(source: ByteSource): Promise<MappedFile | { readonly reason: string }> {
     const reason = mappingUnavailableReason();
     if (reason !== undefined) return { reason };
-    let calls: Calls;
+    let calls: MappingCalls;
     try {
-      calls = await import("./ffi.js");
+      calls = await loadCalls();
     } catch (error) {
       return { reason: `Koffi did not load: ${error instanceof Error ? error.message : String(error)}` };
     }
     const { sizeBytes } = source;
     const address = calls.mapFile(source.descriptor, sizeBytes);
-    if (typeof address !== "bigint") return { reason: `mmap of ${source.path} failed: ${address.errorName}` };
+    if (typeof address !== "bigint") return { reason: `${source.path} could not be mapped: ${address.errorName}` };
     calls.adviseLargePages(address, sizeBytes);
     return new MappedFile({ calls, address, sizeBytes, liveViews: 0, ended: false }, source.path);
   }

@@ -3,6 +3,7 @@
 
 import type { Shape } from "../tensor/descriptor.js";
 import { withCacheGroups } from "./cache-groups.js";
+import { markGates } from "./gates.js";
 import { accessOf, planMemory } from "./memory-plan.js";
 import {
   type Activation,
@@ -11,6 +12,7 @@ import {
   resultShape,
   type RopeId,
   type RopeStyle,
+  type StateId,
   type UnplacedOperation,
   type ValueId,
   type ValueShape,
@@ -120,6 +122,11 @@ export class GraphBuilder {
     return this.#weight(name, [width], "vector");
   }
 
+  /** A tensor of several dimensions that is read element by element. */
+  table(name: string, shape: Shape): WeightId {
+    return this.#weight(name, shape, "vector");
+  }
+
   optionalVector(name: string, width: number): WeightId | undefined {
     return this.hasTensor(name) ? this.vector(name, width) : undefined;
   }
@@ -135,7 +142,8 @@ export class GraphBuilder {
   }
 
   rmsNorm(input: ValueId, name: string, epsilon: number, groupWidth = this.width(input)): ValueId {
-    const weight = this.vector(`${name}.weight`, groupWidth);
+    // Some converters leave the suffix out.
+    const weight = this.vector(this.hasTensor(name) ? name : `${name}.weight`, groupWidth);
     return this.emit(name, { kind: "rms-norm", input, weight, groupWidth, epsilon });
   }
 
@@ -216,6 +224,15 @@ export class GraphBuilder {
     return id;
   }
 
+  /** Columns of each head. */
+  headColumns(
+    input: ValueId,
+    name: string,
+    columns: Omit<UnplacedOperation<"head-columns">, "kind" | "input">,
+  ): ValueId {
+    return this.emit(name, { kind: "head-columns", input, ...columns });
+  }
+
   rope(input: ValueId, options: RopeOptions): ValueId {
     return this.emit(`${this.#values[input].name}.rope`, { kind: "rope", input, ...options });
   }
@@ -223,6 +240,13 @@ export class GraphBuilder {
   /** Stores keys and values in a layer of the cache; without `value`, the values are columns of the keys. */
   kvWrite(layer: number, key: ValueId, value?: ValueId): void {
     const operation = { kind: "kv-write", layer, key, ...(value === undefined ? {} : { value }) } as const;
+    this.#check(operation);
+    this.#operations.push(operation);
+  }
+
+  /** Stores each token's row as its sequence's state. */
+  stateWrite(state: StateId, input: ValueId): void {
+    const operation = { kind: "state-write", state, input } as const;
     this.#check(operation);
     this.#operations.push(operation);
   }
@@ -272,7 +296,7 @@ export class GraphBuilder {
     const kept = result.logits === undefined ? [result.hidden] : [result.hidden, result.logits];
     return deepFreeze({
       values: this.#values,
-      weights: this.#weights,
+      weights: result.kv.states === undefined ? this.#weights : markGates(this.#weights),
       ropes: this.#ropes,
       operations: this.#operations,
       segments: this.#segments,

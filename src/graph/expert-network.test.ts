@@ -78,13 +78,18 @@ describe("a network of experts", () => {
     expect(fused.experts[0]).toMatchObject({ normIsRead: false, residual: 0, shared: undefined });
   });
 
-  it("takes a shared expert along, unless that one has a gate of its own", () => {
+  it("takes a shared expert along, with a weight of its own", () => {
     const plain = network({ shared: "plain" });
     expect(covered(plain)).toEqual(["rms-norm", "matmul", ...CORE, "matmul", "matmul", "glu", "matmul", "add", "add"]);
     expect(plain.experts[0].shared).toBeDefined();
+    expect(plain.experts[0].core).toBeUndefined();
     const gated = network({ shared: "gated" });
-    expect(covered(gated)).toEqual(["rms-norm", "matmul", ...CORE]);
-    expect(gated.experts[0]).toMatchObject({ normIsRead: true, shared: undefined, residual: undefined });
+    const tail = ["matmul", "matmul", "glu", "matmul", "matmul", "glu", "add", "add"];
+    expect(covered(gated)).toEqual(["rms-norm", "matmul", ...CORE, ...tail]);
+    expect(gated.experts[0]).toMatchObject({ normIsRead: false, residual: 0, shared: { weight: { kind: "matmul" } } });
+    // What a backend computes that cannot weigh the shared expert.
+    const { core } = gated.experts[0];
+    expect(core).toMatchObject({ normIsRead: true, shared: undefined, residual: undefined, groupCount: 8 });
   });
 
   it("ends at its sum without a residual, and begins at the choice if the logits come from elsewhere", () => {
@@ -102,7 +107,7 @@ describe("a network of experts", () => {
   });
 
   it("writes its result and its logits where nothing lies that it still reads", () => {
-    for (const shared of ["plain", undefined] as const) {
+    for (const shared of ["plain", "gated", undefined] as const) {
       const { experts, memory } = network(shared === undefined ? {} : { shared });
       const [found] = experts;
       const read = networkInputs(found).map((id) => memory.slotOf[id]);

@@ -22,6 +22,9 @@ export interface SharedExpert {
   readonly up: MatmulOperation;
   readonly activation: GluOperation;
   readonly down: MatmulOperation;
+  /** Its result is multiplied by σ of this matmul's, which has one column. */
+  readonly weight: MatmulOperation | undefined;
+  readonly out: ValueId;
 }
 
 /** A run of groups that is a network of experts: `sum` of activation(gate) × up through `down`, with what is around it. */
@@ -47,6 +50,8 @@ export interface ExpertNetwork {
   readonly residual: ValueId | undefined;
   /** The result of the run's last operation. */
   readonly out: ValueId;
+  /** The same run up to the sum over slots, for backends that cannot compute the shared expert's weight with the rest. */
+  readonly core?: ExpertNetwork;
 }
 
 /** The networks of experts among the groups of a program, in order. */
@@ -128,8 +133,8 @@ class OperationCursor {
   }
 }
 
-/** Groups that a network can have: norm, router, choice, gate, up, activation, down, sum, five of a shared expert, residual. */
-const MAX_GROUPS = 14;
+/** Groups that a network can have: norm, router, choice, gate, up, activation, down, sum, seven of a shared expert, residual. */
+const MAX_GROUPS = 16;
 
 function matchNetwork(
   groups: readonly Group[],
@@ -147,13 +152,17 @@ function matchNetwork(
   if (!route || !gated || !summed || !isRouted(route, gated, summed, uses)) return undefined;
   if (norm !== undefined && !(router && isRouterOf(router, norm, route, gated, uses))) return undefined;
   const { matmul: down, sum } = summed;
-  const { shared, residual, out } = matchTail(cursor, summed, norm, uses);
-  const groupCount = cursor.groupCount;
-  if (groupCount === undefined) return undefined;
-  const normIsRead = norm !== undefined && !uses.isOnlyReadBy(norm.out, cursor.passed);
   const { gate, up, activation } = gated;
-  const core = { route, gate, up, activation, down, sum };
-  return { firstGroup: first, groupCount, norm, normIsRead, router, ...core, shared, residual, out };
+  const parts = { norm, router, route, gate, up, activation, down, sum };
+  const upTo = (tail: NetworkTail): ExpertNetwork | undefined => {
+    const groupCount = cursor.groupCount;
+    const normIsRead = norm !== undefined && !uses.isOnlyReadBy(norm.out, cursor.passed);
+    return groupCount === undefined ? undefined : { firstGroup: first, groupCount, normIsRead, ...parts, ...tail };
+  };
+  const core = upTo({ shared: undefined, residual: undefined, out: sum.out });
+  const tail = matchTail(cursor, summed, norm, uses);
+  const whole = upTo(tail);
+  return whole === undefined || core === undefined || tail.shared?.weight === undefined ? whole : { ...whole, core };
 }
 
 /** Whether the experts and their logits have the norm's result. */
@@ -193,8 +202,8 @@ function matchSharedTail(
   const shared = matchShared(cursor, norm.out, uses);
   const joined = cursor.take("add");
   const added = cursor.take("add");
-  if (!shared || !joined || !added || otherOperand(joined, sum.out) !== shared.down.out) return undefined;
-  if (![sum.out, shared.down.out].every((id) => uses.isOnlyReadBy(id, [joined]))) return undefined;
+  if (!shared || !joined || !added || otherOperand(joined, sum.out) !== shared.out) return undefined;
+  if (![sum.out, shared.out].every((id) => uses.isOnlyReadBy(id, [joined]))) return undefined;
   const residual = residualOf(added, joined.out, uses);
   return residual === undefined ? undefined : { shared, residual, out: added.out };
 }
@@ -214,7 +223,18 @@ function matchShared(cursor: OperationCursor, input: ValueId, uses: ValueUses): 
   const isInside =
     [gate.out, up.out].every((id) => uses.isOnlyReadBy(id, [activation])) && uses.isOnlyReadBy(activation.out, [down]);
   const isPlain = [gate, up, down].every(({ softCap }) => softCap === undefined);
-  return isGated && isInside && isPlain ? { gate, up, activation, down } : undefined;
+  if (!isGated || !isInside || !isPlain) return undefined;
+  const weight = cursor.take("matmul");
+  if (weight === undefined) return { gate, up, activation, down, weight, out: down.out };
+  const weighing = cursor.take("glu");
+  const isWeighed =
+    weighing?.activation === "sigmoid" &&
+    weighing.gate === weight.out &&
+    weighing.up === down.out &&
+    weight.input === input &&
+    weight.softCap === undefined &&
+    [weight.out, down.out].every((id) => uses.isOnlyReadBy(id, [weighing]));
+  return isWeighed ? { gate, up, activation, down, weight, out: weighing.out } : undefined;
 }
 
 /** Whether the operations read each other's results as a network of experts does, and no other operation reads them. */

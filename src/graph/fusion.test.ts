@@ -212,8 +212,12 @@ describe("fuse", () => {
       expect(twice).toEqual(["embed", "rope", "rope", "add", "head-store of 1", "attention", "select-rows"]);
     });
 
-    it("joins what makes the keys and queries of latent attention", () => {
-      const groups = groupsOf((graph, input) => {
+    /** `absorb` makes the left part of queries; they are rotated by the keys' table or by their own. */
+    const latentGroups = (
+      absorb: (graph: GraphBuilder, input: ValueId, query: ValueId) => ValueId,
+      ownTable = false,
+    ): readonly string[] =>
+      groupsOf((graph, input) => {
         const table = rope(graph);
         const one = { heads: 1, headWidth: 8, rotaryWidth: 8, style: "adjacent", ...table } as const;
         const latent = graph.rmsNorm(graph.columns(input, "latent", 0, 16), "norm", 1e-5);
@@ -221,12 +225,25 @@ describe("fuse", () => {
         const position = graph.rope(graph.columns(input, "position", 16, 8), one);
         const key = graph.emit("key", { ...join, left: latent, right: position, heads: 1, rightStride: 0 });
         graph.kvWrite(0, key);
-        const rotated = graph.rope(graph.columns(input, "query", 8, 16), { ...one, heads: 2 });
-        const query = graph.emit("query", { ...join, left: input, right: rotated, heads: 2, rightStride: 8 });
+        const raw = graph.columns(input, "query", 8, 16);
+        const left = absorb(graph, input, raw);
+        const rotated = graph.rope(raw, { ...one, heads: 2, ...(ownTable ? rope(graph) : {}) });
+        const query = graph.emit("query", { ...join, left, right: rotated, heads: 2, rightStride: 8 });
         const shape = { layer: 0, heads: 2, kvHeads: 1, keyWidth: 24, valueWidth: 16, valuesInKeys: true, scale: 1 };
         return graph.attend(query, shape);
       });
+
+    it("joins what makes the keys and queries of latent attention", () => {
+      const groups = latentGroups((_, input) => input);
       expect(groups).toEqual(["embed", "latent-store of 4", "rope-concat of 2", "attention", "select-rows"]);
+    });
+
+    it("joins both if the queries' other part is a matmul of one matrix a head", () => {
+      const absorb = (graph: GraphBuilder, _: ValueId, query: ValueId): ValueId =>
+        graph.groupedMatmul(query, "absorb", { inputs: 8, rows: 16, matrices: 2, slots: 2, inputStride: 8 });
+      expect(latentGroups(absorb)).toEqual(["embed", "latent-query of 7", "attention", "select-rows"]);
+      const apart = ["latent-store of 4", "grouped-matmul", "rope-concat of 2", "attention", "select-rows"];
+      expect(latentGroups(absorb, true)).toEqual(["embed", ...apart]);
     });
   });
 });

@@ -6,8 +6,16 @@
 import { type ExpertGroup, expertGroupOutput, type GatedExpertsGroup, matchExperts } from "./expert-fusion.js";
 import { type ExpertNetwork, findExpertNetworks, findGatedExperts, networkInputs } from "./expert-network.js";
 import { fusableNorm, residualOf, ValueUses, type WeightedRmsNorm } from "./fusion-rules.js";
+import { type GatedNormGroup, matchGatedNorm } from "./gated-norm.js";
 import { type HeadStoreContext, type HeadStoreGroup, matchHeadStore } from "./head-store.js";
-import { type LatentStoreGroup, matchLatentStore, matchRopeConcat, type RopeConcatGroup } from "./latent-store.js";
+import {
+  type LatentQueryGroup,
+  type LatentStoreGroup,
+  matchLatentQuery,
+  matchLatentStore,
+  matchRopeConcat,
+  type RopeConcatGroup,
+} from "./latent-store.js";
 import { accessOf, type MemoryAccess, type MemoryPlan, planMemory } from "./memory-plan.js";
 import {
   type AddOperation,
@@ -81,11 +89,11 @@ export type Group =
   | MatmulAddGroup
   | NormAddGroup
   | RopeStoreGroup
-  | StoreGroup
+  | HeadGroup
   | SingleGroup;
 
 /** Groups that only backends with `headNorms` are given. */
-type StoreGroup = HeadStoreGroup | LatentStoreGroup | RopeConcatGroup;
+type HeadGroup = HeadStoreGroup | LatentStoreGroup | LatentQueryGroup | RopeConcatGroup | GatedNormGroup;
 
 export interface FusedProgram {
   readonly program: Program;
@@ -100,8 +108,8 @@ export interface FusedProgram {
 
 export interface FusionOptions {
   /**
-   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, and
-   * the groups of latent attention.
+   * Whether norms of heads join rotations and the write to the KV cache: `head-store` in the place of `rope-store`, the
+   * groups of latent attention, and norms with the gate after them.
    */
   readonly headNorms?: boolean;
 }
@@ -155,7 +163,7 @@ function groupSegments<Kind>(
 /** What each group reads and writes; the last group of a network of experts reads what the network does. */
 function groupAccesses(groups: readonly Group[], experts: readonly ExpertNetwork[]): readonly MemoryAccess[] {
   const accesses = groups.map(groupAccess);
-  for (const network of experts) {
+  for (const network of experts.flatMap(({ core, ...whole }) => (core === undefined ? [whole] : [whole, core]))) {
     const last = network.firstGroup + network.groupCount - 1;
     const { inputs, outputs } = accesses[last];
     accesses[last] = { inputs: [...inputs, ...networkInputs(network)], outputs };
@@ -185,6 +193,10 @@ function groupAccess(group: AnyGroup): MemoryAccess {
       return { inputs, outputs: [] };
     case "rope-concat":
       return { inputs, outputs: [group.concat.out] };
+    case "gated-norm":
+      return { inputs, outputs: [group.activation.out] };
+    case "latent-query":
+      return { inputs, outputs: [group.query.concat.out] };
     case "gated-experts":
     case "experts-sum":
       return { inputs, outputs: [expertGroupOutput(group)] };
@@ -207,7 +219,7 @@ function groupRun(
   const groups: Group[] = [];
   for (let index = 0; index < operations.length;) {
     const rest = operations.slice(index);
-    const stored = headNorms ? matchStore(rest, context) : matchRopeStore(rest, uses);
+    const stored = headNorms ? matchHeads(rest, program, context) : matchRopeStore(rest, uses);
     const group = nextGroup(rest, program, uses, stored);
     groups.push(group);
     index += group.parts.length;
@@ -215,8 +227,14 @@ function groupRun(
   return groups;
 }
 
-function matchStore(operations: readonly Operation[], context: HeadStoreContext): StoreGroup | undefined {
+function matchHeads(
+  operations: readonly Operation[],
+  program: Program,
+  context: HeadStoreContext,
+): HeadGroup | undefined {
   return (
+    matchGatedNorm(operations, program, context.isOnlyReadBy) ??
+    matchLatentQuery(operations, context.isOnlyReadBy) ??
     matchLatentStore(operations, context.isOnlyReadBy) ??
     matchRopeConcat(operations, context.isOnlyReadBy) ??
     matchHeadStore(operations, context)

@@ -101,7 +101,8 @@ function preparationOf(
   const norms = chain.filter((operation) => operation.kind === "rms-norm");
   const ropes = chain.filter((operation) => operation.kind === "rope");
   const concernsHeads =
-    norms.every(({ groupWidth }) => groupWidth === width) && ropes.every(({ headWidth }) => headWidth === width);
+    norms.every(({ groupWidth, rowWeights = false }) => groupWidth === width && !rowWeights) &&
+    ropes.every(({ headWidth }) => headWidth === width);
   if (norms.length > 1 || ropes.length > 1 || !concernsHeads) return undefined;
   return {
     input: chain.at(0)?.input ?? otherwise,

@@ -1,8 +1,9 @@
 // Which operations of latent attention a backend may run as one: everything that makes a key from its latent and its
-// rotated part and stores it, and the rotation of queries with their joining.
+// rotated part and stores it, the rotation of queries with their joining, and both with the matmul between them.
 
 import type {
   ConcatHeadsOperation,
+  GroupedMatmulOperation,
   KvWriteOperation,
   Operation,
   RmsNormOperation,
@@ -25,6 +26,15 @@ export interface RopeConcatGroup {
   readonly form: "rope-concat";
   readonly rope: RopeOperation;
   readonly concat: ConcatHeadsOperation;
+  readonly parts: readonly Operation[];
+}
+
+/** A key that is stored, and queries of which a matmul makes the left part and a rotation by the same table the right one. */
+export interface LatentQueryGroup {
+  readonly form: "latent-query";
+  readonly key: LatentStoreGroup;
+  readonly matmul: GroupedMatmulOperation;
+  readonly query: RopeConcatGroup;
   readonly parts: readonly Operation[];
 }
 
@@ -51,6 +61,30 @@ export function matchRopeConcat(
   if (rope?.kind !== "rope" || concat?.kind !== "concat-heads" || concat.left === rope.out) return undefined;
   if (!rotatesRight(rope, concat) || !isOnlyReadBy(rope.out, [concat])) return undefined;
   return { form: "rope-concat", rope, concat, parts: [rope, concat] };
+}
+
+export function matchLatentQuery(
+  operations: readonly Operation[],
+  isOnlyReadBy: IsOnlyReadBy,
+): LatentQueryGroup | undefined {
+  const key = matchLatentStore(operations, isOnlyReadBy);
+  if (key === undefined) return undefined;
+  const matmul = operations.at(key.parts.length);
+  const query = matchRopeConcat(operations.slice(key.parts.length + 1), isOnlyReadBy);
+  if (matmul?.kind !== "grouped-matmul" || matmul.routing !== undefined || query === undefined) return undefined;
+  const { rope, concat } = query;
+  const isLeft =
+    concat.left === matmul.out &&
+    isOnlyReadBy(matmul.out, [concat]) &&
+    matmul.outputs === concat.leftWidth &&
+    concat.leftWidth === key.concat.leftWidth;
+  const isOfHeads =
+    rope.input === matmul.input && matmul.slots === concat.heads && matmul.inputStride === concat.rightStride;
+  const isOneTable = (["rope", "style", "rotaryWidth", "factors"] as const).every(
+    (field) => rope[field] === key.rope[field],
+  );
+  if (!isLeft || !isOfHeads || !isOneTable) return undefined;
+  return { form: "latent-query", key, matmul, query, parts: [...key.parts, matmul, ...query.parts] };
 }
 
 /** Whether the columns that are rotated are those that go to the right. */

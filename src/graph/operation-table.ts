@@ -1,6 +1,7 @@
 // What each operation reads, writes and is told, as data, and the rule for its shapes. Inputs, weights, the memory plan,
 // checks and dumps (`rocmforge plan`) follow from it, so that a new operation needs one entry here and no other code.
 
+import type { Shape } from "../tensor/descriptor.js";
 import type {
   FieldRole,
   OperandShapes,
@@ -24,12 +25,20 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
     result: ({ table }, { weight }) => ({ rows: "tokens", width: weight(table)[0] }),
   },
   "rms-norm": {
-    fields: { input: "input", weight: "weight", groupWidth: "attribute", epsilon: "attribute", out: "output" },
-    result: ({ input, weight, groupWidth }, shapes) => {
-      demand(shapes.value(input).width % groupWidth === 0, "rms-norm: the groups do not divide a row");
+    fields: {
+      input: "input",
+      weight: "weight",
+      groupWidth: "attribute",
+      rowWeights: "attribute",
+      epsilon: "attribute",
+      out: "output",
+    },
+    result: ({ input, weight, groupWidth, rowWeights = false }, shapes) => {
+      const { width } = shapes.value(input);
+      demand(width % groupWidth === 0, "rms-norm: the groups do not divide a row");
       demand(
-        weight === undefined || shapes.weight(weight)[0] === groupWidth,
-        "rms-norm: the weight is not as wide as a group",
+        weight === undefined || elements(shapes.weight(weight)) === (rowWeights ? width : groupWidth),
+        `rms-norm: the weight is not as wide as a ${rowWeights ? "row" : "group"}`,
       );
       return shapes.value(input);
     },
@@ -170,6 +179,101 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
       return { rows, width: heads * (leftWidth + rightWidth) };
     },
   },
+  "head-columns": {
+    fields: { input: "input", heads: "attribute", offset: "attribute", width: "attribute", out: "output" },
+    result: ({ input, heads, offset, width }, { value }) => {
+      const { rows, width: columns } = value(input);
+      demand(columns % heads === 0, "head-columns: the heads do not divide a row");
+      demand(offset >= 0 && width >= 1 && offset + width <= columns / heads, "head-columns: columns beyond a head");
+      return { rows, width: heads * width };
+    },
+  },
+  "causal-conv": {
+    fields: {
+      state: "state",
+      input: "input",
+      weight: "weight",
+      bias: "weight",
+      activation: "attribute",
+      out: "output",
+    },
+    result: ({ input, weight, bias }, shapes) => {
+      const { rows, width } = shapes.value(input);
+      demand(rows === "tokens", "causal-conv: it reads all tokens");
+      demand(shapes.weight(weight)[1] === width, "causal-conv: the weight is not as wide as a row");
+      demand(bias === undefined || shapes.weight(bias)[0] === width, "causal-conv: the bias is not as wide as a row");
+      return { rows, width };
+    },
+  },
+  "delta-net": {
+    fields: {
+      state: "state",
+      input: "input",
+      alpha: "input",
+      beta: "input",
+      decay: "weight",
+      bias: "weight",
+      keyHeads: "attribute",
+      valueHeads: "attribute",
+      headWidth: "attribute",
+      keyHeadOrder: "attribute",
+      epsilon: "attribute",
+      out: "output",
+    },
+    result: ({ input, alpha, beta, decay, bias, keyHeads, valueHeads, headWidth }, shapes) => {
+      const { rows, width } = shapes.value(input);
+      demand(rows === "tokens", "delta-net: it reads all tokens");
+      demand(valueHeads % keyHeads === 0, `delta-net: ${valueHeads} value heads cannot share ${keyHeads} key heads`);
+      demand(width === (2 * keyHeads + valueHeads) * headWidth, "delta-net: the heads do not fill a row");
+      for (const each of [alpha, beta])
+        demand(shapes.value(each).width === valueHeads, "delta-net: alpha and beta have a column for each value head");
+      for (const each of [decay, bias])
+        demand(elements(shapes.weight(each)) === valueHeads, "delta-net: decay and bias are those of the value heads");
+      return { rows, width: valueHeads * headWidth };
+    },
+  },
+  "ssm-scan": {
+    fields: {
+      state: "state",
+      input: "input",
+      step: "input",
+      decay: "weight",
+      bias: "weight",
+      skip: "weight",
+      heads: "attribute",
+      headWidth: "attribute",
+      groups: "attribute",
+      stateWidth: "attribute",
+      out: "output",
+    },
+    result: ({ input, step, decay, bias, skip, heads, headWidth, groups, stateWidth }, shapes) => {
+      const { rows, width } = shapes.value(input);
+      demand(rows === "tokens", "ssm-scan: it reads all tokens");
+      demand(heads % groups === 0, `ssm-scan: ${heads} heads cannot share ${groups} groups`);
+      demand(width === heads * headWidth + 2 * groups * stateWidth, "ssm-scan: heads and groups do not fill a row");
+      demand(shapes.value(step).width === heads, "ssm-scan: the step has a column for each head");
+      for (const each of [decay, bias, skip])
+        demand(elements(shapes.weight(each)) === heads, "ssm-scan: decay, bias and skip are those of the heads");
+      return { rows, width: heads * headWidth };
+    },
+  },
+  "previous-row": {
+    fields: { state: "state", input: "input", width: "attribute", out: "output" },
+    result: ({ input, width }, { value }) => {
+      demand(
+        input === undefined || (value(input).rows === "tokens" && value(input).width === width),
+        "previous-row: it reads whole rows of all tokens",
+      );
+      return { rows: "tokens", width };
+    },
+  },
+  "state-write": {
+    fields: { state: "state", input: "input" },
+    result: ({ input }, { value }) => {
+      demand(value(input).rows === "tokens", "state-write: it reads all tokens");
+      return undefined;
+    },
+  },
   "kv-write": {
     fields: { layer: "kv-layer", key: "input", value: "input" },
     result: ({ key, value }, shapes) => {
@@ -192,6 +296,7 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
       scale: "attribute",
       window: "attribute",
       chunk: "attribute",
+      first: "attribute",
       temperature: "attribute",
       temperatureLength: "attribute",
       temperatureOffset: "attribute",
@@ -224,6 +329,10 @@ export const OPERATIONS: { readonly [Kind in OperationKind]: OperationEntry<Kind
     result: ({ input, rows }, { value }) => ({ rows, width: value(input).width }),
   },
 };
+
+function elements(shape: Shape): number {
+  return shape.reduce((total, size) => total * size, 1);
+}
 
 function alike(kind: OperationKind, left: ValueShape, right: ValueShape): ValueShape {
   demand(left.width === right.width && left.rows === right.rows, `${kind}: the operands differ in shape`);

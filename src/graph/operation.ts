@@ -6,6 +6,13 @@
 import type { Shape } from "../tensor/descriptor.js";
 import type { GroupedMatmulOperation, RouteExpertsOperation, SumSlotsOperation } from "./expert-operations.js";
 import { OPERATIONS, type OperationEntry } from "./operation-table.js";
+import type {
+  CausalConvOperation,
+  DeltaNetOperation,
+  PreviousRowOperation,
+  SsmScanOperation,
+  StateWriteOperation,
+} from "./recurrent-operations.js";
 import type { RowSymbol } from "./program.js";
 
 export type {
@@ -14,10 +21,19 @@ export type {
   RouteExpertsOperation,
   SumSlotsOperation,
 } from "./expert-operations.js";
+export type {
+  CausalConvOperation,
+  DeltaNetOperation,
+  PreviousRowOperation,
+  SsmScanOperation,
+  StateWriteOperation,
+} from "./recurrent-operations.js";
 
 export type ValueId = number;
 export type WeightId = number;
 export type RopeId = number;
+/** Index of a recurrent state in a state slot. */
+export type StateId = number;
 
 /** Looks up one row of `table` for each token of the step and multiplies it by `scale`. */
 export interface EmbedOperation {
@@ -37,6 +53,8 @@ export interface RmsNormOperation {
   readonly weight?: WeightId;
   /** The whole row for a layer norm, one head for a query or key norm. */
   readonly groupWidth: number;
+  /** Whether `weight` has an element for each column of a row; absent: for each column of a group, the same for all. */
+  readonly rowWeights?: boolean;
   readonly epsilon: number;
   readonly out: ValueId;
 }
@@ -126,6 +144,16 @@ export interface ConcatHeadsOperation {
   readonly out: ValueId;
 }
 
+/** Columns of each head: `width` of them, from column `offset` of the head on. */
+export interface HeadColumnsOperation {
+  readonly kind: "head-columns";
+  readonly input: ValueId;
+  readonly heads: number;
+  readonly offset: number;
+  readonly width: number;
+  readonly out: ValueId;
+}
+
 /** Causal attention of each token over the cached positions of its own sequence, its own position included. */
 export interface AttentionOperation {
   readonly kind: "attention";
@@ -140,6 +168,8 @@ export interface AttentionOperation {
   readonly window?: number;
   /** Chunked attention: a token sees the positions from the last multiple of `chunk` on. Absent: all positions. */
   readonly chunk?: number;
+  /** Positions before this one are seen by themselves alone. Absent: 0. */
+  readonly first?: number;
   /** Attention temperature: scores × (1 + temperature × ln(1 + ⌊(position + offset) ÷ length⌋)). Absent: none. */
   readonly temperature?: number;
   readonly temperatureLength?: number;
@@ -155,9 +185,10 @@ export interface AttentionOperation {
 
 /**
  * `gelu` is the tanh approximation: ½x(1 + tanh(√(2/π)(x + 0.044715x³))). `swiglu-oai` is that of gpt-oss, which clamps gate
- * and up: g·σ(1.702g)·(u + 1) with g = min(gate, 7) and u = clamp(up, −7, 7).
+ * and up: g·σ(1.702g)·(u + 1) with g = min(gate, 7) and u = clamp(up, −7, 7). `identity` is the product of both, and
+ * `relu` with gate and up the same is relu².
  */
-export type Activation = "silu" | "gelu" | "sigmoid" | "swiglu-oai";
+export type Activation = "silu" | "gelu" | "sigmoid" | "swiglu-oai" | "relu" | "identity";
 
 /** Gated linear unit: out = activation(gate) × up. A gate of one column applies to the whole row. */
 export interface GluOperation {
@@ -196,6 +227,12 @@ export type Operation =
   | SumSlotsOperation
   | RopeOperation
   | ConcatHeadsOperation
+  | HeadColumnsOperation
+  | CausalConvOperation
+  | DeltaNetOperation
+  | SsmScanOperation
+  | PreviousRowOperation
+  | StateWriteOperation
   | KvWriteOperation
   | AttentionOperation
   | GluOperation
@@ -220,8 +257,11 @@ export interface OperandShapes {
   weight(id: WeightId): Shape;
 }
 
-/** What a field of an operation holds: a value, a weight, a table of rope angles, a layer of the KV cache, or a setting. */
-export type FieldRole = "input" | "output" | "weight" | "rope" | "kv-layer" | "attribute";
+/**
+ * What a field of an operation holds: a value, a weight, a table of rope angles, a layer of the KV cache, a recurrent
+ * state, or a setting.
+ */
+export type FieldRole = "input" | "output" | "weight" | "rope" | "kv-layer" | "state" | "attribute";
 
 /** An operation before its result has an id. */
 export type UnplacedOperation<Kind extends OperationKind = OperationKind> = Kind extends OperationKind

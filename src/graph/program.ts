@@ -27,6 +27,8 @@ export interface WeightSpec {
   readonly role: "matrix" | "vector";
   /** Whether it is a table that only `embed` operations with `onHost` read. */
   readonly onHost?: boolean;
+  /** Whether it is a small matrix of a program with recurrent states: the gates of heads, whose errors states keep. */
+  readonly isGate?: boolean;
 }
 
 /** Angle of pair i at a position = position × ratioⁱ (÷ the file's factor i) × stretches[i]: see `rope-angles.ts`. */
@@ -74,16 +76,28 @@ export interface KvShape extends KvLayerShape {
   readonly byLayer?: readonly KvLayerShape[];
   /** The cache groups (`kvGroups`). Absent: all layers are one group, and queries see all positions. */
   readonly groups?: readonly KvGroup[];
+  /**
+   * The recurrent states of a sequence, by `StateId`: how many f32 elements a state slot has for each. Absent: the
+   * program has no recurrent layers.
+   */
+  readonly states?: readonly number[];
 }
 
-/** The shape of these layers; an empty list is that of a program without a cache. */
-export function kvShapeOf(layers: readonly KvLayerShape[]): KvShape {
+/** The shape of these layers and recurrent states; empty lists are those of a program without a cache. */
+export function kvShapeOf(layers: readonly KvLayerShape[], states: readonly number[] = []): KvShape {
   const largest = (field: keyof KvLayerShape): number => Math.max(0, ...layers.map((layer) => layer[field]));
   const [kvHeads, keyWidth, valueWidth] = [largest("kvHeads"), largest("keyWidth"), largest("valueWidth")];
   const alike = layers.every(
     (layer) => layer.kvHeads === kvHeads && layer.keyWidth === keyWidth && layer.valueWidth === valueWidth,
   );
-  return { layers: layers.length, kvHeads, keyWidth, valueWidth, ...(alike ? {} : { byLayer: layers }) };
+  return {
+    layers: layers.length,
+    kvHeads,
+    keyWidth,
+    valueWidth,
+    ...(alike ? {} : { byLayer: layers }),
+    ...(states.length === 0 ? {} : { states }),
+  };
 }
 
 /** The shape of each layer, in order. */

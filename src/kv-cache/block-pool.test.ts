@@ -33,8 +33,8 @@ describe("BlockPool", () => {
     const cached = new CachedBlocks<string>((place) => forgotten.push(place));
     const pool = new BlockPool(3, { cached });
     const [first, second] = pool.allocate(2) as number[];
-    cached.add(first, "first");
-    cached.add(second, "second");
+    cached.add(first, "first", 4);
+    cached.add(second, "second", 4);
     pool.release([second]);
     pool.release([first]);
     expect(pool).toMatchObject({ freeBlocks: 1, cachedBlocks: 2, availableBlocks: 3 });
@@ -47,8 +47,8 @@ describe("BlockPool", () => {
     const cached = new CachedBlocks<string>(() => {});
     const pool = new BlockPool(2, { cached });
     const [held, left] = pool.allocate(2) as number[];
-    cached.add(held, "held");
-    cached.add(left, "left");
+    cached.add(held, "held", 4);
+    cached.add(left, "left", 4);
     pool.release([left]);
     pool.uncache(left);
     pool.uncache(held);

@@ -1,16 +1,21 @@
-// Reference counts of the blocks of one cache group: bookkeeping only, no storage. A block is free, referenced by one or
-// more block tables, or cached: unreferenced, but kept because the prefix index knows its contents, until it is
-// evicted. Invariant: free + cached + referenced = all.
+// Reference counts of the blocks of one cache group, or of the state slots: bookkeeping only, no storage. A block is free,
+// referenced by one or more block tables, or cached: unreferenced, but kept because the prefix index knows its contents,
+// until it is evicted. Invariant: free + cached + referenced = all.
 
 import type { CachedBlocks } from "./cached-blocks.js";
 
-/** The cached blocks of the pool's group, wherever the prefix index has them. */
-type GroupCache = Pick<CachedBlocks<never>, "waiting" | "has" | "release" | "retain" | "evict" | "remove">;
+/** The cached blocks of the pool, wherever the prefix index has them. */
+interface PoolCache extends Pick<
+  CachedBlocks<never>,
+  "waiting" | "has" | "filled" | "release" | "retain" | "evict" | "remove"
+> {
+  removePlace(block: number, place: unknown): void;
+}
 
 /** Options of a block pool. */
 interface BlockPoolOptions {
   /** Blocks that are kept so that sequences with the same prefix share them; undefined if prefixes are not shared. */
-  readonly cached?: GroupCache | undefined;
+  readonly cached?: PoolCache | undefined;
   /** Blocks the pool may be reset to; by default it stays at its first size. */
   readonly maxBlocks?: number;
 }
@@ -19,7 +24,7 @@ interface BlockPoolOptions {
 export class BlockPool {
   /** Blocks the pool may be reset to: no sequence can ever hold more. */
   readonly maxBlocks: number;
-  readonly #cached: GroupCache | undefined;
+  readonly #cached: PoolCache | undefined;
   #blocks: number;
   /** Free blocks, the next one to hand out last. */
   #free: number[];
@@ -131,18 +136,27 @@ export class BlockPool {
     return this.#cached?.has(block) === true;
   }
 
-  /** Removes a block from the prefix index, because its contents are wrong; it is free if it has no reference. */
-  uncache(block: number): void {
+  /** Removes a block, or one place of it, from the prefix index; a block that is not in it any more is free if it has no reference. */
+  uncache(block: number, place?: unknown): void {
     if (!this.isCached(block)) return;
-    this.#cached?.remove(block);
-    if (this.#references[block] > 0) return;
+    if (place === undefined) this.#cached?.remove(block);
+    else this.#cached?.removePlace(block, place);
+    if (this.#references[block] > 0 || this.isCached(block)) return;
     this.#free.push(block);
     this.#releases++;
   }
 
-  /** Whether the block has other references or is in the prefix index: then it must not be written. */
-  isShared(block: number): boolean {
-    return this.#references[block] > 1 || this.isCached(block);
+  /** How many leading positions of the block the prefix index knows. */
+  cachedPositions(block: number): number {
+    return this.#cached?.filled(block) ?? 0;
+  }
+
+  /**
+   * Whether the positions of the block from `offset` on must not be written: it has other references, or the prefix
+   * index knows some of them.
+   */
+  isShared(block: number, offset = 0): boolean {
+    return this.#references[block] > 1 || this.cachedPositions(block) > offset;
   }
 
   #releaseOne(block: number): void {

@@ -51,8 +51,17 @@ export class BlockTable {
     const last = Math.ceil(end / this.#blockTokens);
     let missing = Math.max(0, last - this.#blocks.length);
     for (let index = this.#firstWritten(start); index < Math.min(this.#blocks.length, last); index++)
-      if (this.#pool.isShared(this.#blocks[index])) missing++;
+      if (this.#isShared(index, start)) missing++;
     return missing;
+  }
+
+  /**
+   * Removes the block of position `start` from the prefix index if only the index shares it, so that it can be written
+   * without a copy.
+   */
+  unshare(start: number): void {
+    const block = this.#blocks[this.#firstWritten(start)];
+    if (block !== undefined && this.#pool.references(block) === 1) this.#pool.uncache(block);
   }
 
   /** Allocates `count` blocks at the end; the pool must have them. */
@@ -69,7 +78,7 @@ export class BlockTable {
     let used = 0;
     for (let index = this.#firstWritten(start); index < last; index++) {
       const from = this.#blocks[index];
-      if (!this.#pool.isShared(from)) continue;
+      if (!this.#isShared(index, start)) continue;
       copyBlock(from, taken[used]);
       this.#replace(index, taken[used++]);
     }
@@ -112,6 +121,11 @@ export class BlockTable {
     this.#blocks = this.#storage.subarray(0, blocks);
     this.#released = Math.min(this.#released, blocks);
     this.#pool.release(given);
+  }
+
+  /** Whether a block must be copied before its positions from `start` on are written. */
+  #isShared(index: number, start: number): boolean {
+    return this.#pool.isShared(this.#blocks[index], Math.max(0, start - index * this.#blockTokens));
   }
 
   #firstWritten(start: number): number {

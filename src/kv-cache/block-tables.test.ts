@@ -89,7 +89,7 @@ describe("BlockTables", () => {
     wrong.reserve([2]);
     wrong.commit(numbers(8), 8);
     expect(reader.reusePrefix(numbers(9))).toBe(8);
-    wrong.invalidate();
+    wrong.invalidate(numbers(8));
     wrong[Symbol.dispose]();
     expect([...reader.groups[0].blocks]).toEqual([0, 1]);
     expect(newcomer.reusePrefix(numbers(9))).toBe(0);
@@ -113,7 +113,7 @@ describe("BlockTables", () => {
     table.commit(numbers(8), 8);
     const reader = new BlockTables(pools);
     reader.reusePrefix(numbers(5));
-    reader.invalidate();
+    reader.invalidate(numbers(5));
     twin.commit(numbers(8), 8);
     expect(twin.committedTokens).toBe(4);
     for (const each of [table, twin, reader]) each[Symbol.dispose]();
@@ -260,7 +260,7 @@ describe("BlockTables", () => {
         tables[Symbol.dispose]();
       }
       expect(pools.prefixes?.nodes).toBeLessThanOrEqual(4 * 10);
-      pools.reset([4]);
+      pools.reset({ blocks: [4], stateSlots: 0 });
       expect(pools.prefixes?.nodes).toBe(0);
     });
 
@@ -268,7 +268,7 @@ describe("BlockTables", () => {
       const pools = windowed();
       const tables = new BlockTables(pools);
       compute(tables, numbers(20), 0, 20);
-      tables.invalidate();
+      tables.invalidate(numbers(20));
       expect(pools.groups[1]).toMatchObject({ cachedBlocks: 0, freeBlocks: 29 });
       tables[Symbol.dispose]();
       expect(pools.counts()).toEqual({ blocks: 64, freeBlocks: 64, cachedBlocks: 0 });

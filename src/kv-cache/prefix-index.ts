@@ -5,10 +5,24 @@
 // a table that continues it.
 
 import { CachedBlocks } from "./cached-blocks.js";
+import type { Checkpoint } from "./checkpoints.js";
 
 /** The tokens of one block in the prefix index; its path to the root is the prefix that it ends. */
 export interface PrefixNode {
   readonly parent: PrefixNode | undefined;
+}
+
+/** Told what the index loses, so that checkpoints that need it are dropped. */
+interface LostContents {
+  /** A block of a node was evicted or removed. */
+  block(node: PrefixNode, group: number): void;
+  /** The block that a checkpoint ends in was evicted or removed. */
+  tail(checkpoint: Checkpoint): void;
+}
+
+interface PrefixIndexOptions {
+  readonly hash?: BlockHash | undefined;
+  readonly lost?: LostContents;
 }
 
 /** Hashes the parent's hash and the tokens of one block to 32 bits. */
@@ -32,7 +46,7 @@ class Node implements PrefixNode {
 /** Finds cached KV blocks by the tokens that they hold. */
 export class PrefixIndex {
   /** The cached blocks of each cache group. */
-  readonly groups: readonly CachedBlocks<PrefixNode>[];
+  readonly groups: readonly CachedBlocks<PrefixNode | Checkpoint>[];
   readonly #blockTokens: number;
   readonly #hash: BlockHash;
   /** Random for each index, so that prompts cannot be crafted to collide. */
@@ -40,16 +54,19 @@ export class PrefixIndex {
   readonly #byHash = new Map<number, Node>();
   #nodes = 0;
 
-  constructor(blockTokens: number, groups: number, hash: BlockHash = mixTokens) {
+  constructor(blockTokens: number, groups: number, { hash = mixTokens, lost }: PrefixIndexOptions = {}) {
     this.#blockTokens = blockTokens;
     this.#hash = hash;
     this.groups = Array.from(
       { length: groups },
       (_, group) =>
-        new CachedBlocks<PrefixNode>((place) => {
-          const node = own(place);
-          node.blocks[group] = undefined;
-          this.#dropUnused(node);
+        new CachedBlocks<PrefixNode | Checkpoint>((place) => {
+          if (!(place instanceof Node)) return lost?.tail(place as Checkpoint);
+          place.blocks[group] = undefined;
+          // Dropping its checkpoints must not drop the node twice.
+          this.pin(place);
+          lost?.block(place, group);
+          this.unpin(place);
         }),
     );
   }
@@ -93,7 +110,7 @@ export class PrefixIndex {
   addBlock(node: PrefixNode, group: number, block: number): void {
     const place = own(node);
     if (place.blocks[group] !== undefined) throw new RangeError(`block ${block} has a place that is taken`);
-    this.groups[group].add(block, place);
+    this.groups[group].add(block, place, this.#blockTokens);
     place.blocks[group] = block;
   }
 

@@ -15,6 +15,7 @@ import { DeviceCache, type TensorPin } from "./device-cache.js";
 import type { LoadingProgress, LoadingStats } from "./loading-stats.js";
 import { readStack, stackExperts, type StackedTensor } from "./stacked-tensors.js";
 import { uploadWithinBudget } from "./tensor-upload.js";
+import { asFloats, floatSource } from "./widened-tensor.js";
 
 /** Loads in flight during a prefetch: enough to keep reading while another tensor is being uploaded. */
 const DEFAULT_PREFETCH_CONCURRENCY = 2;
@@ -27,12 +28,16 @@ export interface GgufLoaderOptions {
   /** The most device memory for cached tensors; unlimited by default. */
   readonly cacheBudgetBytes?: number;
   readonly mapping?: "auto" | "off";
+  /** The path of a file with further blocks of the model. */
+  readonly extension?: string;
 }
 
 /** How a tensor is used. */
 interface LazyOptions {
   /** Whether a device leaves it in host memory, because only single rows of it are read. */
   readonly onHost?: boolean;
+  /** Whether a backend that `widensGates` gets it as F32. */
+  readonly isGate?: boolean;
 }
 
 /** How tensors are prefetched. */
@@ -59,10 +64,12 @@ export class GgufLoader implements AsyncDisposable {
   /** Progress over every handle created so far, updated as they change: a report must not visit all of them. */
   readonly #progress = { loadedTensors: 0, totalTensors: 0, loadedBytes: 0, totalBytes: 0 };
   readonly #observer: LazyTensorObserver;
+  /** Tensors that a backend has as F32. */
+  readonly #widened = new Set<string>();
   #closing: Promise<void> | undefined;
 
   constructor(file: GgufFile, options: GgufLoaderOptions = {}) {
-    refuseUnknownKeys("loader", options, ["cacheBudgetBytes", "mapping"]);
+    refuseUnknownKeys("loader", options, ["cacheBudgetBytes", "mapping", "extension"]);
     const { cacheBudgetBytes = Number.POSITIVE_INFINITY } = options;
     if (typeof cacheBudgetBytes !== "number" || !(cacheBudgetBytes >= 0)) {
       refuseValue("loader", "cacheBudgetBytes", "a number of bytes", cacheBudgetBytes);
@@ -81,8 +88,11 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   static async open(path: string, options: GgufLoaderOptions = {}): Promise<GgufLoader> {
-    const { mapping } = options;
-    const file = await GgufFile.open(path, mapping === undefined ? {} : { mapping });
+    const { mapping, extension } = options;
+    const file = await GgufFile.open(path, {
+      ...(mapping === undefined ? {} : { mapping }),
+      ...(extension === undefined ? {} : { extension }),
+    });
     try {
       return new GgufLoader(file, options);
     } catch (error) {
@@ -97,22 +107,25 @@ export class GgufLoader implements AsyncDisposable {
 
   /** Whether a tensor's bytes can be used where the file is mapped. */
   isMapped(name: string): boolean {
-    return this.file.mappingState.mapped && !this.#stacks.has(name);
+    return this.file.mappingState.mapped && !this.#stacks.has(name) && !this.#widened.has(name);
   }
 
   /**
    * The one handle on a tensor for a backend, with the options of its first request. Nothing is loaded until its `load`
    * is called.
    */
-  lazy(name: string, backend: Backend, { onHost = false }: LazyOptions = {}): LazyTensor {
+  lazy(name: string, backend: Backend, { onHost = false, isGate = false }: LazyOptions = {}): LazyTensor {
     this.#lifetime.assertAlive();
-    const tensor = onHost ? { ...this.#tensor(name), onHost } : this.#tensor(name);
+    const stored = this.#tensor(name);
+    const floats = isGate && backend.widensGates === true ? asFloats(stored) : undefined;
+    const tensor = onHost ? { ...stored, onHost } : (floats ?? stored);
     const handles = this.#handles.get(backend) ?? new Map<string, LazyTensor>();
     this.#handles.set(backend, handles);
     const known = handles.get(name);
     if (known !== undefined) return known;
     const handle: LazyTensor = new LazyTensor(tensor, () => this.#load(handle, tensor, backend), this.#observer);
     handles.set(name, handle);
+    if (tensor === floats) this.#widened.add(name);
     this.#progress.totalTensors++;
     this.#progress.totalBytes += tensor.sizeBytes;
     return handle;
@@ -238,6 +251,13 @@ export class GgufLoader implements AsyncDisposable {
   }
 
   #source(descriptor: TensorDescriptor): TensorSource {
+    const stored = this.#tensor(descriptor.name);
+    return descriptor.layout === stored.layout
+      ? this.#storedSource(descriptor)
+      : floatSource(descriptor, this.#storedSource(stored));
+  }
+
+  #storedSource(descriptor: TensorDescriptor): TensorSource {
     const { file } = this;
     const stack = this.#stacks.get(descriptor.name);
     if (stack !== undefined) {

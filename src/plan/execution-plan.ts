@@ -6,7 +6,6 @@ import type {
   Backend,
   CompiledProgram,
   KvCache,
-  KvCacheOptions,
   OutputRow,
   ProgramLimits,
   RunOptions,
@@ -14,7 +13,7 @@ import type {
   StepShape,
   WarmUpStep,
 } from "../backends/contract.js";
-import { blockCounts, cacheBlocks } from "../backends/cache-size.js";
+import { cacheBlocks, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
 import { BackendError } from "../errors.js";
 import { kvGroups } from "../graph/cache-groups.js";
 import type { Program } from "../graph/program.js";
@@ -22,16 +21,17 @@ import { Lifetime } from "../lifetime.js";
 import type { TensorPin } from "../loader/device-cache.js";
 import type { GgufLoader } from "../loader/gguf-loader.js";
 import type { LoadingStats } from "../loader/loading-stats.js";
-import { overBudget } from "../loader/tensor-upload.js";
 import { optionalCount } from "../options.js";
-import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
+import { DraftHeadPlan } from "./draft-head-plan.js";
 import { EmbeddingLookup } from "./embedding-lookup.js";
 import type { LayerPlan } from "./layer-plan.js";
 import { requireFinite } from "./output-row.js";
 import { MAX_CONTEXT_TOKENS, type PlanConfig } from "./plan-config.js";
 import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
+import { kvCacheOptions, refuseUnfitPlan, residentBytes } from "./plan-needs.js";
 import { PlanResidency } from "./residency.js";
+import { ownStateSlot } from "./state-slot-check.js";
 import { StepCheck } from "./step-check.js";
 
 /** The memory that a plan needs, by purpose. */
@@ -41,7 +41,10 @@ export interface PlanMemory {
   /** Bytes of the weights on the device once all are loaded. */
   readonly residentWeightBytes: number;
   readonly weightElements: number;
+  /** Bytes of a KV cache for the whole context, with the recurrent states. */
   readonly kvCacheBytes: number;
+  /** Bytes of the recurrent states of one sequence; 0 if no layer is recurrent. */
+  readonly stateBytes: number;
   /** Bytes of scratch memory for the largest step. */
   readonly scratchBytes: number;
 }
@@ -53,6 +56,8 @@ export class ExecutionPlan implements AsyncDisposable {
   readonly layers: readonly LayerPlan[];
   readonly config: Required<PlanConfig>;
   readonly backend: Backend;
+  /** The model's draft head, if the options ask for it. */
+  readonly draftHead: DraftHeadPlan | undefined;
   readonly #loader: GgufLoader;
   readonly #tensors: readonly LazyTensor[];
   readonly #limits: ProgramLimits;
@@ -87,6 +92,7 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#check = new StepCheck({ ...this.#limits, vocabularySize, kv });
     // Last, because the compiled program has to be released.
     this.#compiled = backend.compile(draft.program, this.#tensors, this.#limits);
+    this.draftHead = this.#compileDraftHead(draft.draftProgram);
     this.#pin = loader.pin(this.#tensors);
     this.#unregister = loader.register(this);
   }
@@ -96,7 +102,7 @@ export class ExecutionPlan implements AsyncDisposable {
     const draft = draftPlan(loader, backend, config);
     const problems = draft.layers.flatMap((layer) => layer.validate());
     if (problems.length > 0) throw unusableModel(problems, loader, backend);
-    refuseUnfit(draft.program, draft.config, loader, backend);
+    refuseUnfitPlan(draft.program, draft.config, loader, backend);
     return new ExecutionPlan(loader, backend, draft);
   }
 
@@ -165,6 +171,7 @@ export class ExecutionPlan implements AsyncDisposable {
     for (let start = 0; start < Math.max(1, tokens.length); start += this.#limits.maxTokens) {
       const chunk = tokens.subarray(start, start + this.#limits.maxTokens);
       const isLast = start + chunk.length === tokens.length;
+      const states = this.program.kv.states === undefined ? {} : ownStateSlot(chunk.length, position + start);
       rows = await this.step(
         {
           tokens: chunk,
@@ -172,6 +179,7 @@ export class ExecutionPlan implements AsyncDisposable {
           sequenceOffsets: Int32Array.of(0, chunk.length),
           blockTables: [table],
           outputs: isLast ? [{ row: chunk.length - 1, want: { kind: "logits" } }] : [],
+          ...states,
         },
         kvCache,
       );
@@ -190,19 +198,20 @@ export class ExecutionPlan implements AsyncDisposable {
 
   /**
    * Creates a cache for `tokens` positions in every layer, by default one sequence of the whole context: one block table
-   * serves all cache groups, and nothing has to be released.
+   * serves all cache groups, and nothing has to be released. Recurrent layers get one state slot, or `stateSlots`.
    */
-  createKvCache(tokens = this.config.contextTokens): KvCache {
+  createKvCache(tokens = this.config.contextTokens, stateSlots = 1): KvCache {
     this.#lifetime.assertAlive();
     optionalCount("plan", "tokens", tokens, 1, MAX_CONTEXT_TOKENS);
     const blocks = Math.ceil(tokens / this.config.blockTokens);
-    return this.createGroupedKvCache(kvGroups(this.program.kv).map(() => blocks));
+    const counts = kvGroups(this.program.kv).map(() => blocks);
+    return this.createGroupedKvCache(counts, stateSlots);
   }
 
-  /** Creates a cache with these numbers of blocks of each cache group. */
-  createGroupedKvCache(blocks: readonly number[]): KvCache {
+  /** Creates a cache with these numbers of blocks of each cache group, and of state slots for recurrent layers. */
+  createGroupedKvCache(blocks: readonly number[], stateSlots = 1): KvCache {
     this.#lifetime.assertAlive();
-    return this.backend.createKvCache(kvCacheOptions(this.program, this.config, blocks));
+    return this.backend.createKvCache(kvCacheOptions(this.program, this.config, blocks, stateSlots));
   }
 
   /**
@@ -217,8 +226,8 @@ export class ExecutionPlan implements AsyncDisposable {
 
   /** Bytes of a cache for sequences that have `tokens` positions together, sized by `kvCacheBlocks`. */
   kvCacheBytes(tokens: number, sequences = 1): number {
-    const blocks = this.kvCacheBlocks(tokens, sequences);
-    return this.backend.kvCacheBytes(kvCacheOptions(this.program, this.config, blocks));
+    const [blocks, slots] = [this.kvCacheBlocks(tokens, sequences), Math.max(LEAST_STATE_SLOTS, sequences)];
+    return this.backend.kvCacheBytes(kvCacheOptions(this.program, this.config, blocks, slots));
   }
 
   /** The tensors of the plan, and which of them are loaded. */
@@ -233,14 +242,26 @@ export class ExecutionPlan implements AsyncDisposable {
 
   memory(): PlanMemory {
     const { maxTokens: tokens, maxOutputs: outputs } = this.#limits;
-    const descriptors = this.#tensors.map(({ descriptor }) => descriptor);
+    const tensors = new Set([...this.#tensors, ...(this.draftHead?.tensors ?? [])]);
+    const descriptors = Array.from(tensors, ({ descriptor }) => descriptor);
     return {
       weightBytes: descriptors.reduce((total, { sizeBytes }) => total + sizeBytes, 0),
       residentWeightBytes: residentBytes(descriptors, this.backend, this.#loader),
       weightElements: descriptors.reduce((total, { elements }) => total + elements, 0),
       kvCacheBytes: this.kvCacheBytes(this.config.contextTokens),
+      stateBytes: stateBytes(kvCacheOptions(this.program, this.config, [], 1)),
       scratchBytes: this.#compiled.scratchBytes({ tokens, outputs, scored: outputs }),
     };
+  }
+
+  #compileDraftHead(program: Program | undefined): DraftHeadPlan | undefined {
+    if (program === undefined) return undefined;
+    try {
+      return new DraftHeadPlan(this.#loader, this.backend, program, this.#limits);
+    } catch (error) {
+      this.#compiled[Symbol.dispose]();
+      throw error;
+    }
   }
 
   /** Cancels running loads and steps, then releases the tensors. */
@@ -254,6 +275,7 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#ending.abort();
     await Promise.allSettled(this.#running);
     this.#compiled[Symbol.dispose]();
+    await this.draftHead?.[Symbol.asyncDispose]();
     this.#embedding?.[Symbol.dispose]();
     this.#pin[Symbol.dispose]();
     this.#unregister();
@@ -289,37 +311,4 @@ export class ExecutionPlan implements AsyncDisposable {
       this.#running.delete(work);
     }
   }
-}
-
-function kvCacheOptions(
-  { kv }: Program,
-  { blockTokens, kvCacheType }: Required<PlanConfig>,
-  blocks: readonly number[],
-): KvCacheOptions {
-  return { ...kv, ...blockCounts(blocks), blockTokens, type: kvCacheType };
-}
-
-function residentBytes(descriptors: readonly TensorDescriptor[], backend: Backend, loader: GgufLoader): number {
-  return descriptors.reduce(
-    (total, descriptor) => total + backend.residentBytes(descriptor, loader.isMapped(descriptor.name)),
-    0,
-  );
-}
-
-/** Checked when the plan is built, not in the middle of the first request. */
-function refuseUnfit(program: Program, config: Required<PlanConfig>, loader: GgufLoader, backend: Backend): void {
-  const { kvCacheType } = config;
-  const oneBlock = kvGroups(program.kv).map(() => 1);
-  const support = backend.supportsKvCache(kvCacheOptions(program, config, oneBlock));
-  if (support !== true) {
-    throw new BackendError("BACKEND_UNSUPPORTED", `[plan] KV cache of type ${kvCacheType}: ${support.reason}`, {
-      details: { kvCacheType, reason: support.reason },
-    });
-  }
-  const neededBytes = residentBytes(
-    program.weights.map((spec) => loader.lazy(spec.name, backend, spec).descriptor),
-    backend,
-    loader,
-  );
-  if (neededBytes > loader.cache.budgetBytes) throw overBudget("the model", neededBytes, loader.cache);
 }

@@ -22,6 +22,12 @@ export interface PlanConfig {
   readonly kvCacheType?: KvCacheType;
   /** Attempts allocations that seem too large: drivers of integrated GPUs report less memory than they have. */
   readonly ignoreMemoryCheck?: boolean;
+  /**
+   * Whether the model's draft head (MTP) can be run, false by default; refused if the model has none. "auto": if the model
+   * has recurrent layers and a head that the backend can run. Without them the head would cost the prefix cache more
+   * than it brings: prefixes are then reused up to checkpoints only.
+   */
+  readonly draftHead?: boolean | "auto";
 }
 
 /** Checks a plan's options and fills in defaults. */
@@ -30,7 +36,7 @@ export function resolvePlanConfig(
   parameters: HyperParameters,
   backend: Backend,
 ): Required<PlanConfig> {
-  refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType", "ignoreMemoryCheck"]);
+  refuseUnknownKeys("plan", config, ["contextTokens", "blockTokens", "kvCacheType", "ignoreMemoryCheck", "draftHead"]);
   const { kvCacheType = backend.defaultKvCacheType } = config;
   if (!KV_CACHE_TYPES.includes(kvCacheType)) {
     refuseValue("plan", "kvCacheType", `one of ${KV_CACHE_TYPES.join(", ")}`, kvCacheType);
@@ -42,5 +48,6 @@ export function resolvePlanConfig(
     blockTokens: optionalCount("plan", "blockTokens", config.blockTokens, 1, MAX_BLOCK_TOKENS) ?? DEFAULT_BLOCK_TOKENS,
     kvCacheType,
     ignoreMemoryCheck: optionalFlag("plan", "ignoreMemoryCheck", config.ignoreMemoryCheck) ?? false,
+    draftHead: config.draftHead === "auto" ? "auto" : (optionalFlag("plan", "draftHead", config.draftHead) ?? false),
   };
 }

@@ -1,6 +1,8 @@
 // A plan before validation: the file's family, its graph, and its layers with all their problems.
 
 import type { HyperParameters } from "../architectures/descriptor.js";
+import { isRecurrent } from "../architectures/recurrent.js";
+import { buildDraftHead, buildWithDraftHead } from "../architectures/draft-head.js";
 import { detectArchitecture } from "../architectures/registry.js";
 import type { Backend } from "../backends/contract.js";
 import { withPath } from "../error-path.js";
@@ -23,6 +25,8 @@ export interface PlanDraft {
   readonly config: Required<PlanConfig>;
   readonly program: Program;
   readonly layers: readonly LayerPlan[];
+  /** The program of the draft head, if it was asked for. */
+  readonly draftProgram?: Program;
 }
 
 /** Reads the family, graph and layers that the file describes, without validating them. */
@@ -40,14 +44,41 @@ function draft(loader: GgufLoader, backend: Backend, config: PlanConfig): PlanDr
   const { descriptor, source } = detectArchitecture(metadata, tensors);
   const parameters = descriptor.readHyperParameters(source);
   const resolved = resolvePlanConfig(config, parameters, backend);
-  const graph = new GraphBuilder({
-    fileName: source.fileName,
-    hasTensor: (name) => tensors.has(name),
-    contextTokens: resolved.contextTokens,
-  });
-  const program = descriptor.buildGraph(graph, parameters);
-  const layers = program.segments.map((segment) => new LayerPlan(program, segment, loader, backend));
-  return { parameters, config: resolved, program, layers };
+  const newGraph = (): GraphBuilder =>
+    new GraphBuilder({
+      fileName: source.fileName,
+      hasTensor: (name) => tensors.has(name),
+      contextTokens: resolved.contextTokens,
+    });
+  const layersOf = (program: Program): LayerPlan[] =>
+    program.segments.map((segment) => new LayerPlan(program, segment, loader, backend));
+  const plain = (): PlanDraft => {
+    const program = descriptor.buildGraph(newGraph(), parameters);
+    return { parameters, config: resolved, program, layers: layersOf(program) };
+  };
+  const isAuto = resolved.draftHead === "auto";
+  if (resolved.draftHead === false || (isAuto && !hasUsefulHead(parameters))) return plain();
+  if (parameters.draftHead === undefined) throw noDraftHead(parameters.architecture);
+  const program = buildWithDraftHead(newGraph(), parameters);
+  const draftProgram = buildDraftHead(newGraph(), parameters, program);
+  const draftLayers = layersOf(draftProgram);
+  // A head with wrong tensors does not keep a model from running.
+  if (isAuto && draftLayers.some((layer) => layer.validate().length > 0)) return plain();
+  return { parameters, config: resolved, program, layers: [...layersOf(program), ...draftLayers], draftProgram };
+}
+
+function hasUsefulHead({ draftHead, layers }: HyperParameters): boolean {
+  return draftHead !== undefined && layers.some(({ mixer }) => isRecurrent(mixer));
+}
+
+function noDraftHead(architecture: string): ModelError {
+  return new ModelError(
+    "MODEL_UNSUPPORTED",
+    `[${architecture}] the model has no draft head (MTP) that can be run, nor is one beside it (mtp-*.gguf)`,
+    {
+      details: { architecture },
+    },
+  );
 }
 
 /** The error for a model that cannot run: MODEL_INVALID if tensors are wrong, otherwise BACKEND_UNSUPPORTED. */

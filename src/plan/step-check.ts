@@ -2,9 +2,10 @@
 // on it. It runs once per step, so it walks plain arrays and allocates nothing.
 
 import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
-import { BackendError, DisposedError, TokenizerError } from "../errors.js";
+import { DisposedError, TokenizerError } from "../errors.js";
 import { firstVisible, kvGroups } from "../graph/cache-groups.js";
 import type { KvGroup, KvShape } from "../graph/program.js";
+import { refuseStep as refuse, StateSlotCheck } from "./state-slot-check.js";
 
 interface StepLimits {
   readonly vocabularySize: number;
@@ -22,6 +23,7 @@ export class StepCheck {
   readonly #groups: readonly KvGroup[];
   /** For each block of each cache group, the last step that writes it. */
   readonly #writtenIn: Int32Array[];
+  readonly #states = new StateSlotCheck();
   #stepNumber = 0;
 
   constructor(limits: StepLimits) {
@@ -39,7 +41,11 @@ export class StepCheck {
       refuse("tokens", `1 to ${maxTokens} tokens`, String(tokens.length));
     if (positions.length !== tokens.length) refuse("positions", `${tokens.length} positions`, String(positions.length));
     checkTokens(tokens, vocabularySize);
-    if (kv !== undefined) this.#checkSequences(step, requireCache(kvCache, kv));
+    if (kv !== undefined) {
+      const cache = requireCache(kvCache, kv);
+      this.#checkSequences(step, cache);
+      if (kv.states !== undefined) this.#states.check(step, cache.stateSlots ?? 0);
+    }
     if (outputs.length > maxOutputs) refuse("outputs", `at most ${maxOutputs} rows`, String(outputs.length));
     let previousRow = -1;
     for (let index = 0; index < outputs.length; index++) {
@@ -167,7 +173,8 @@ function requireCache(kvCache: KvCache | undefined, kv: KvShape): KvCacheOptions
     options.keyWidth === kv.keyWidth &&
     options.valueWidth === kv.valueWidth &&
     (options.byLayer === kv.byLayer || alikeByLayer(options, kv)) &&
-    (options.groups === kv.groups || alikeGroups(options, kv));
+    (options.groups === kv.groups || alikeGroups(options, kv)) &&
+    (options.states === kv.states || alikeStates(options, kv));
   if (!fits) refuseCache(options, kv);
   return options;
 }
@@ -177,7 +184,12 @@ function refuseCache(options: KvCacheOptions, kv: KvShape): void {
     if (options[field] !== kv[field]) refuse(`kvCache.${field}`, String(kv[field]), String(options[field]));
   }
   if (!alikeByLayer(options, kv)) refuse("kvCache.byLayer", "the program's layers", "layers of other shapes");
-  refuse("kvCache.groups", "the program's cache groups", "other groups");
+  if (!alikeGroups(options, kv)) refuse("kvCache.groups", "the program's cache groups", "other groups");
+  refuse("kvCache.states", "the program's recurrent states", "states of other sizes");
+}
+
+function alikeStates({ states: found = [] }: KvShape, { states: wanted = [] }: KvShape): boolean {
+  return found.length === wanted.length && found.every((elements, id) => elements === wanted[id]);
 }
 
 /** Whether the same layers share blocks; how far queries see is the program's. */
@@ -242,10 +254,4 @@ function checkBias(ids: Int32Array, values: Float32Array, vocabularySize: number
 
 function requireInts(field: string, values: unknown): void {
   if (!(values instanceof Int32Array)) refuse(field, "an Int32Array", typeof values);
-}
-
-function refuse(field: string, expected: string, found: string): never {
-  throw new BackendError("BACKEND_STEP", `[step] ${field}: expected ${expected}, found ${found}`, {
-    details: { field, expected, found },
-  });
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { expectAtMost } from "../../test/support/quick-expect.js";
 import { ENCODABLE, codecFor, decodeTensor, encodeTensor } from "./codec.js";
 import { SUPPORTED, type SupportedTypeName } from "./layout.js";
 
@@ -178,7 +179,7 @@ describe("encoders", () => {
           const peak = values.reduce((most, entry) => Math.max(most, Math.abs(entry)), 0);
           for (let index = 0; index < elements; index++) {
             // Scales below the smallest half vanish, so a tiny block may decode to zero.
-            expect(Math.abs(decoded[index] - values[index])).toBeLessThanOrEqual(peak * 0.2 + 1e-4);
+            expectAtMost(Math.abs(decoded[index] - values[index]), peak * 0.2 + 1e-4);
           }
         }),
         { numRuns: 40 },

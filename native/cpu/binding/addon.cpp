@@ -3,9 +3,11 @@
 #include <napi.h>
 
 #include <memory>
+#include <vector>
 
 #include "../engine/error.h"
 #include "../engine/isa.h"
+#include "../engine/placement.h"
 #include "handles.h"
 #include "js-error.h"
 #include "spec-reader.h"
@@ -16,8 +18,9 @@ namespace rocmforge {
 namespace {
 
 /// Raised with every change of index.d.ts that the TypeScript side could notice.
-constexpr int kBindingsVersion = 6;
+constexpr int kBindingsVersion = 8;
 constexpr size_t kMaxThreads = 1024;
+constexpr size_t kMaxProcessors = 8192;
 
 Napi::Value map_region(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
@@ -65,6 +68,16 @@ Napi::Value measure_bandwidth(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value confine(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    std::vector<size_t> processors;
+    for (const Reader& entry : Reader(info[0], "processors").entries(kMaxProcessors))
+      processors.push_back(entry.count(kMaxProcessors));
+    confine_threads(processors);
+    return info.Env().Undefined();
+  });
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   return guarded(env, [&] {
     auto data = std::make_unique<AddonData>();
@@ -83,6 +96,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
     exports.Set("createKvCache", Napi::Function::New<create_kv_cache>(env, "createKvCache"));
     exports.Set("kvCacheBytes", Napi::Function::New<kv_cache_bytes>(env, "kvCacheBytes"));
     exports.Set("compile", Napi::Function::New<compile>(env, "compile"));
+    exports.Set("confineThreads", Napi::Function::New<confine>(env, "confineThreads"));
     exports.Set("measureReadBandwidth", Napi::Function::New<measure_bandwidth>(env, "measureReadBandwidth"));
     return exports;
   });

@@ -86,6 +86,15 @@ std::vector<KvLayerShape> read_kv_layers(const Reader& shape) {
   return layers;
 }
 
+/// Elements of each recurrent state; none if the field is absent.
+std::vector<size_t> read_states(const Reader& shape) {
+  std::vector<size_t> elements;
+  const Reader states = shape.field("states");
+  if (states.is_undefined()) return elements;
+  for (const Reader& state : states.entries(kMaxKvLayers)) elements.push_back(state.count(kMaxWhole));
+  return elements;
+}
+
 void read_lists(const Reader& spec, Program& program) {
   for (const Reader& slot : spec.field("slots").entries(kMaxEntries)) {
     program.slots.push_back({read_row_kind(slot.field("rows")), read_count(slot, "width")});
@@ -148,6 +157,7 @@ Program read_program(const Reader& spec) {
   const Reader kv = spec.field("kv");
   program.kv_layers = read_kv_layers(kv);
   program.kv_groups = read_kv_groups(kv, program.kv_layers);
+  program.states = read_states(kv);
   program.vocabulary_size = read_count(spec, "vocabularySize");
   program.hidden = read_id(spec, "hidden");
   program.logits = read_id(spec, "logits");
@@ -161,6 +171,9 @@ KvOptions read_kv_options(const Reader& options) {
   KvOptions read;
   read.layers = read_kv_layers(options);
   read_kv_groups(options, read.layers);
+  read.states = read_states(options);
+  const Reader slots = options.field("stateSlots");
+  if (!slots.is_undefined()) read.state_slots = slots.count(kMaxWhole);
   read.blocks = read_count(options, "blocks");
   const Reader by_group = options.field("blocksByGroup");
   if (!by_group.is_undefined()) {
@@ -189,6 +202,10 @@ StepInput read_step(const Reader& step, const Program& program) {
   input.sequence_offsets = step.field("sequenceOffsets").int32s();
   input.block_tables = step.field("blockTables").int32s();
   input.table_offsets = step.field("tableOffsets").int32s();
+  const Reader reads = step.field("stateReads");
+  const Reader writes = step.field("stateWrites");
+  if (!reads.is_undefined()) input.state_reads = reads.int32s();
+  if (!writes.is_undefined()) input.state_writes = writes.int32s();
   for (const Reader& output : step.field("outputs").entries(program.max_outputs))
     input.outputs.push_back(read_output(output));
   return input;

@@ -1,13 +1,24 @@
 // While one of these lives, threads that are started take no signals meant for the process: those belong to the thread
-// of the event loop. Faults of our own code stay with us.
+// of the event loop. Faults of our own code stay with us. Windows has no such signals.
 
 #pragma once
 
+#if !defined(_WIN32)
 #include <pthread.h>
 
 #include <csignal>
+#endif
 
 namespace rocmforge {
+
+#if defined(_WIN32)
+
+class BlockedSignals {
+ public:
+  BlockedSignals() {}
+};
+
+#else
 
 class BlockedSignals {
  public:
@@ -24,5 +35,7 @@ class BlockedSignals {
  private:
   sigset_t before_;
 };
+
+#endif
 
 }  // namespace rocmforge

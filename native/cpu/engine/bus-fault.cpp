@@ -3,6 +3,32 @@
 
 #include "bus-fault.h"
 
+#if defined(_WIN32)
+
+#include <mutex>
+
+#include "loaded-library.h"
+
+// A mapped file cannot be made shorter on Windows, so nothing is watched; a disk that fails ends the process there.
+
+namespace rocmforge {
+
+BusFaultGuard::BusFaultGuard() = default;
+BusFaultGuard::~BusFaultGuard() = default;
+
+WatchedRange::WatchedRange(const uint8_t*, size_t) : entry_(0) {
+  static std::once_flag kept;
+  std::call_once(kept, keep_library_loaded);
+}
+
+WatchedRange::~WatchedRange() { (void)entry_; }
+
+bool WatchedRange::truncated() const { return false; }
+
+}  // namespace rocmforge
+
+#else
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -122,3 +148,5 @@ WatchedRange::~WatchedRange() {
 bool WatchedRange::truncated() const { return entries[entry_].truncated.load(std::memory_order_acquire); }
 
 }  // namespace rocmforge
+
+#endif

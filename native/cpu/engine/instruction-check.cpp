@@ -31,6 +31,12 @@ void InstructionCheck::vectors(const char* field, Id id, size_t rows, size_t wid
   program_.is_vector[static_cast<size_t>(id)] = true;
 }
 
+void InstructionCheck::elements(const char* field, Id id, size_t count) {
+  const Weight& found = matrix(field, id);
+  vectors(field, id, found.rows, found.width);
+  require_equal(path(field) + " elements", count, found.rows * found.width);
+}
+
 void InstructionCheck::require_rows(const char* field, const Value& found, RowKind expected) const {
   if (found.rows != expected) refuse(path(field) + " rows", row_kind_name(expected), row_kind_name(found.rows));
 }
@@ -79,6 +85,13 @@ const KvLayerShape& InstructionCheck::layer(size_t layer) {
   require_range("kv.valueWidth", shape.value_width, 0, kMaxTokens);
   program_.uses_kv = true;
   return shape;
+}
+
+void InstructionCheck::state(size_t id, size_t elements) {
+  const size_t states = program_.states.size();
+  if (id >= states) refuse(path("state"), "a state below " + text(states), text(id));
+  require_equal("kv.states[" + text(id) + "]", elements, program_.states[id]);
+  program_.uses_states = true;
 }
 
 void InstructionCheck::stored(const char* field, Id id, size_t kv_heads, size_t head_width) const {

@@ -29,6 +29,9 @@ class InstructionCheck {
   /// The same for one that may have several rows, which follow one another.
   void vectors(const char* field, Id id, size_t rows, size_t width);
 
+  /// A weight of `count` plain floats in any number of rows, which is then read as f32.
+  void elements(const char* field, Id id, size_t count);
+
   void require_rows(const char* field, const Value& found, RowKind expected) const;
   /// The same rows and width.
   void require_like(const char* field, const Value& expected, const Value& found) const;
@@ -42,6 +45,8 @@ class InstructionCheck {
 
   /// A layer of the KV cache, whose shape is checked with it.
   const KvLayerShape& layer(size_t layer);
+  /// A recurrent state, which must have this many elements.
+  void state(size_t id, size_t elements);
   /// Keys or values of all KV heads.
   void stored(const char* field, Id id, size_t kv_heads, size_t head_width) const;
 

@@ -17,12 +17,21 @@ constexpr size_t kMaxCount = size_t{1} << 31;
 constexpr size_t kMaxLayers = 65536;
 constexpr size_t kWidestHead = 65536;
 constexpr size_t kLongestBlock = 65536;
+constexpr size_t kMaxStates = 65536;
+/// The check of a step keeps a mark for each.
+constexpr size_t kMaxStateSlots = size_t{1} << 20;
+constexpr size_t kStateAlignment = 64;
 
 void require_count(const char* where, size_t found, size_t most) {
   if (found < 1 || found > most) refuse(where, "1 to " + std::to_string(most), std::to_string(found));
 }
 
 void check_options(const KvOptions& options) {
+  if (options.states.size() > kMaxStates)
+    refuse("kvCache.states", "at most " + std::to_string(kMaxStates), std::to_string(options.states.size()));
+  if (options.state_slots > kMaxStateSlots)
+    refuse("kvCache.stateSlots", "at most " + std::to_string(kMaxStateSlots), std::to_string(options.state_slots));
+  if (options.layers.empty() && !options.states.empty()) return;
   require_count("kvCache.layers", options.layers.size(), kMaxLayers);
   require_count("kvCache.blocks", options.blocks, kMaxCount - 1);
   for (const size_t blocks : options.blocks_by_group) require_count("kvCache.blocksByGroup", blocks, options.blocks);
@@ -45,6 +54,13 @@ void check_options(const KvOptions& options) {
   }
 }
 
+/// Bytes of a state in all slots, with what brings the next one to its alignment.
+size_t state_bytes(size_t elements, size_t slots) {
+  const size_t bytes =
+      checked_multiply(checked_multiply(elements, sizeof(float), "recurrent states"), slots, "recurrent states");
+  return checked_add(bytes, kStateAlignment - 1, "recurrent states") / kStateAlignment * kStateAlignment;
+}
+
 KvCell cell_of(const KvOptions& options, const KvLayerShape& layer) {
   return kv_cell(options.type, layer.key_width, layer.value_width, options.block_tokens);
 }
@@ -52,7 +68,7 @@ KvCell cell_of(const KvOptions& options, const KvLayerShape& layer) {
 }  // namespace
 
 size_t KvOptions::groups() const {
-  size_t count = 1;
+  size_t count = 0;
   for (const KvLayerShape& layer : layers) count = std::max(count, layer.group + 1);
   return count;
 }
@@ -64,6 +80,8 @@ size_t KvCache::size_bytes(const KvOptions& options) {
     const size_t block = checked_multiply(cell_of(options, layer).bytes, layer.kv_heads, "KV cache");
     total = checked_add(total, checked_multiply(block, options.blocks_of(layer.group), "KV cache"), "KV cache");
   }
+  for (const size_t elements : options.states)
+    total = checked_add(total, state_bytes(elements, options.state_slots), "recurrent states");
   return total;
 }
 
@@ -75,6 +93,12 @@ KvCache::KvCache(const KvOptions& options) : options_(options), memory_(size_byt
     layers_.push_back({cell, offset, cell.bytes * layer.kv_heads});
     offset += layers_.back().block_stride * options.blocks_of(layer.group);
   }
+  // Cells are multiples of the alignment.
+  for (const size_t elements : options.states) {
+    state_offsets_.push_back(offset);
+    offset += state_bytes(elements, options.state_slots);
+  }
+  slot_writes_.resize(options.state_slots);
   for (size_t group = 0; group < options.groups(); group++) written_in_.emplace_back(options.blocks_of(group), 0);
 }
 
@@ -117,9 +141,12 @@ void KvCache::copy_blocks(const std::vector<int32_t>& pairs, size_t group) noexc
 
 void KvCache::check_copy_from(const KvCache& source, const std::vector<int32_t>& blocks) const {
   const KvOptions& theirs = source.options_;
-  const bool alike =
-      theirs.layers == options_.layers && theirs.block_tokens == options_.block_tokens && theirs.type == options_.type;
+  const bool alike = theirs.layers == options_.layers && theirs.block_tokens == options_.block_tokens &&
+                     theirs.type == options_.type && theirs.states == options_.states;
   if (!alike || &source == this) refuse("source", "another KV cache of the same shape", "one of another shape");
+  if (theirs.state_slots > options_.state_slots) {
+    refuse("source.stateSlots", "at most " + std::to_string(options_.state_slots), std::to_string(theirs.state_slots));
+  }
   if (blocks.size() != options_.groups()) {
     refuse("blocks", std::to_string(options_.groups()) + " numbers", std::to_string(blocks.size()));
   }
@@ -136,11 +163,16 @@ void KvCache::copy_from(const KvCache& source, const std::vector<int32_t>& block
     const size_t count = static_cast<size_t>(blocks[options_.layers[layer].group]);
     std::memcpy(cells(layer, 0), source.cells(layer, 0), count * block_stride(layer));
   }
+  for (size_t id = 0; id < options_.states.size(); id++) {
+    const size_t floats = options_.states[id] * source.options_.state_slots;
+    if (floats > 0) std::memcpy(state(id, 0), source.state(id, 0), floats * sizeof(float));
+  }
 }
 
 uint32_t KvCache::next_step_number() {
   if (++step_number_ == 0) {
     for (std::vector<uint32_t>& written_in : written_in_) std::fill(written_in.begin(), written_in.end(), 0);
+    std::fill(slot_writes_.begin(), slot_writes_.end(), SlotWrite{});
     step_number_ = 1;
   }
   return step_number_;

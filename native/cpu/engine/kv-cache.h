@@ -1,5 +1,6 @@
-// Keys and values of all layers: [layer][block][KV head][cell], in memory that becomes resident as positions are
-// written; layers may differ in shape, and those of one cache group have the same number of blocks. A step and a copy hold a share of it, so giving a cache up while they run is safe.
+// Keys and values of all layers: [layer][block][KV head][cell], then the recurrent states: [state][slot][element] in f32,
+// in memory that becomes resident as it is written. Layers may differ in shape, and those of one cache group have the
+// same number of blocks. A step and a copy hold a share of it, so giving a cache up while they run is safe.
 
 #pragma once
 
@@ -21,7 +22,11 @@ struct KvOptions {
   KvType type = KvType::f16;
   /// The blocks of each group if they differ; `blocks` is then the largest.
   std::vector<size_t> blocks_by_group = {};
+  /// Elements of each recurrent state, and the slots that have one of each.
+  std::vector<size_t> states = {};
+  size_t state_slots = 0;
 
+  /// None without layers.
   size_t groups() const;
   size_t blocks_of(size_t group) const { return blocks_by_group.empty() ? blocks : blocks_by_group[group]; }
 };
@@ -43,22 +48,33 @@ class KvCache {
     return memory_.data() + layers_[layer].offset + kv_head * layers_[layer].cell.bytes;
   }
 
+  /// A recurrent state in a slot: zeros before it is first written.
+  float* state(size_t id, size_t slot) const {
+    return reinterpret_cast<float*>(memory_.data() + state_offsets_[id]) + slot * options_.states[id];
+  }
+
   /// Throws `invalid` unless `pairs` is from, to, from, to … of blocks of a group, none of them twice a target or target
   /// and source. On the thread that owns the cache.
   void check_copies(const std::vector<int32_t>& pairs, size_t group = 0);
   /// Whole blocks of all layers of a group. The pairs have been checked, and no step runs meanwhile.
   void copy_blocks(const std::vector<int32_t>& pairs, size_t group = 0) noexcept;
 
-  /// Throws `invalid` unless `source` differs in its number of blocks alone and both have the first `blocks` of each
-  /// group.
+  /// Throws `invalid` unless `source` differs in its numbers of blocks and state slots alone, both have the first `blocks`
+  /// of each group, and this one has all its state slots.
   void check_copy_from(const KvCache& source, const std::vector<int32_t>& blocks) const;
-  /// The first blocks of all layers of another cache, to the same places. Checked before; no step runs meanwhile.
+  /// The first blocks of all layers and all state slots of another cache, to the same places. Checked before; no step runs meanwhile.
   void copy_from(const KvCache& source, const std::vector<int32_t>& blocks) noexcept;
 
   /// For the check of a step, which runs on the thread that owns the cache: the step in which a block of a group was last
   /// written.
   std::vector<uint32_t>& written_in(size_t group) { return written_in_[group]; }
   uint32_t next_step_number();
+  /// The same for state slots, with the sequence that wrote each.
+  struct SlotWrite {
+    uint32_t step = 0;
+    uint32_t sequence = 0;
+  };
+  std::vector<SlotWrite>& slot_writes() { return slot_writes_; }
 
  private:
   struct Layer {
@@ -70,7 +86,9 @@ class KvCache {
   KvOptions options_;
   std::vector<Layer> layers_;
   SystemMemory memory_;
+  std::vector<size_t> state_offsets_;
   std::vector<std::vector<uint32_t>> written_in_;
+  std::vector<SlotWrite> slot_writes_;
   uint32_t step_number_ = 0;
 };
 

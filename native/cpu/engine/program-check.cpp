@@ -19,6 +19,7 @@ void check_limits(const Program& program) {
   require_range("values", program.values.size(), 1, kMaxListed);
   require_range("weights", program.weights.size(), 0, kMaxListed);
   require_range("ropes", program.ropes.size(), 0, kMaxListed);
+  require_range("kv.states", program.states.size(), 0, kMaxTokens);
   require_range("instructions", program.instructions.size(), 1, kMaxListed);
 }
 
@@ -84,6 +85,7 @@ void check_program(Program& program) {
   }
   program.angles.clear();
   program.uses_kv = false;
+  program.uses_states = false;
   program.is_vector.assign(program.weights.size(), false);
   for (size_t index = 0; index < program.instructions.size(); index++) {
     InstructionCheck check(program, index);

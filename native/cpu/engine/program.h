@@ -69,6 +69,8 @@ struct Program {
   std::vector<KvLayerShape> kv_layers;
   /// Of each cache group.
   std::vector<KvReach> kv_groups = {KvReach{}};
+  /// Elements of each recurrent state.
+  std::vector<size_t> states = {};
   size_t vocabulary_size = 0;
   Id hidden = kNone;
   Id logits = kNone;
@@ -81,6 +83,7 @@ struct Program {
   /// Weights that are read element by element as f32 (norms, biases, scales, factors, sinks), by id.
   std::vector<bool> is_vector;
   bool uses_kv = false;
+  bool uses_states = false;
 
   const Value& value(Id id) const { return values[static_cast<size_t>(id)]; }
   const Weight& weight(Id id) const { return weights[static_cast<size_t>(id)]; }

@@ -2,8 +2,12 @@
 
 #include "region.h"
 
+#if defined(_WIN32)
+#include <windows.h>
+#else
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #include <string>
 
@@ -13,12 +17,30 @@ namespace rocmforge {
 
 namespace {
 
+#if defined(_WIN32)
+
+/// Asks for each range of pages with the same state: all must be committed and readable.
+bool is_mapped(uintptr_t begin, size_t size_bytes) {
+  const uintptr_t end = begin + size_bytes;
+  for (uintptr_t at = begin; at < end;) {
+    MEMORY_BASIC_INFORMATION pages = {};
+    if (VirtualQuery(reinterpret_cast<const void*>(at), &pages, sizeof(pages)) == 0) return false;
+    if (pages.State != MEM_COMMIT || (pages.Protect & (PAGE_NOACCESS | PAGE_GUARD)) != 0) return false;
+    at = reinterpret_cast<uintptr_t>(pages.BaseAddress) + pages.RegionSize;
+  }
+  return true;
+}
+
+#else
+
 /// msync with MS_ASYNC writes nothing; it fails exactly when part of the range is not mapped.
 bool is_mapped(uintptr_t begin, size_t size_bytes) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t first = begin & ~(page - 1);
   return msync(reinterpret_cast<void*>(first), size_bytes + (begin - first), MS_ASYNC) == 0;
 }
+
+#endif
 
 }  // namespace
 

@@ -124,6 +124,8 @@ void check_cache(const Program& program, const KvCache* cache) {
     same("kvCache.valueWidth", program.kv_layers[layer].value_width, options.layers[layer].value_width);
     same("kvCache.groups", program.kv_layers[layer].group, options.layers[layer].group);
   }
+  same("kvCache.states", program.states.size(), options.states.size());
+  for (size_t id = 0; id < options.states.size(); id++) same("kvCache.states", program.states[id], options.states[id]);
 }
 
 void check_output(const Program& program, const OutputRequest& output, const std::string& where) {
@@ -149,23 +151,26 @@ void check_output(const Program& program, const OutputRequest& output, const std
 
 void check_step(const Program& program, KvCache* cache, const StepInput& step) {
   check_tokens(program, step);
-  if (program.uses_kv) {
+  if (program.uses_kv || program.uses_states) {
     check_cache(program, cache);
     check_offsets("step.sequenceOffsets", step.sequence_offsets, step.tokens.size(), 1);
-    check_offsets("step.tableOffsets", step.table_offsets, step.block_tables.size(), 0);
-    const size_t groups = cache->options().groups();
-    if (step.table_offsets.size() != step.sequence_offsets.size())
-      require_length("step.tableOffsets", groups * step.sequences() + 1, step.table_offsets.size());
     for (size_t sequence = 0; sequence < step.sequences(); sequence++) {
       check_positions(program, step, index_of(step.sequence_offsets[sequence]),
                       index_of(step.sequence_offsets[sequence + 1]));
     }
+  }
+  if (program.uses_kv) {
+    check_offsets("step.tableOffsets", step.table_offsets, step.block_tables.size(), 0);
+    const size_t groups = cache->options().groups();
+    if (step.table_offsets.size() != step.sequence_offsets.size())
+      require_length("step.tableOffsets", groups * step.sequences() + 1, step.table_offsets.size());
     for (size_t group = 0; group < groups; group++) {
       for (size_t sequence = 0; sequence < step.sequences(); sequence++)
         check_blocks(cache->options(), step, group, sequence);
       check_writes(*cache, step, group, program.kv_groups[group]);
     }
   }
+  if (program.uses_states) check_state_slots(*cache, step);
   if (step.outputs.size() > program.max_outputs) {
     refuse("step.outputs", "at most " + text(program.max_outputs) + " rows", text(step.outputs.size()));
   }

@@ -8,6 +8,7 @@
 #include "blocked-signals.h"
 #include "error.h"
 #include "loaded-library.h"
+#include "placement.h"
 
 namespace rocmforge {
 
@@ -39,6 +40,7 @@ void StepQueue::serve() {
     std::shared_ptr<Job> job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
+    take_place();
     job->run();
     job.reset();
     lock.lock();

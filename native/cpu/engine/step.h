@@ -30,6 +30,9 @@ struct StepInput {
   std::vector<int32_t> sequence_offsets;
   std::vector<int32_t> block_tables;
   std::vector<int32_t> table_offsets;
+  /// For each sequence the slot with its recurrent states, and for each token the slot that gets them after it; -1: none.
+  std::vector<int32_t> state_reads;
+  std::vector<int32_t> state_writes;
   std::vector<OutputRequest> outputs;
 
   size_t sequences() const { return sequence_offsets.size() - 1; }
@@ -52,5 +55,8 @@ struct OutputRow {
 
 /// Throws `invalid`. `cache` may be null for programs that use none; its marks of written blocks are used.
 void check_step(const Program& program, KvCache* cache, const StepInput& step);
+
+/// The part of `check_step` for the recurrent states, after that of the sequences. Throws `invalid`.
+void check_state_slots(KvCache& cache, const StepInput& step);
 
 }  // namespace rocmforge

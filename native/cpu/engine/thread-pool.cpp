@@ -8,6 +8,7 @@
 
 #include "blocked-signals.h"
 #include "bus-fault.h"
+#include "placement.h"
 
 namespace rocmforge {
 
@@ -78,6 +79,7 @@ void ThreadPool::serve(size_t index) {
     void* const context = context_;
     lock.unlock();
     Member member(team_, index + 1);
+    take_place();
     {
       const BusFaultGuard guard;
       entry(context, member);

@@ -1,5 +1,6 @@
 // The process's computing threads: grown to the largest team that was asked for, asleep when no step runs, never ended.
-// One team works at a time; the thread that calls `run` is its first member. Threads are not pinned.
+// One team works at a time; the thread that calls `run` is its first member. Threads stay on the processors
+// that were chosen for all of them.
 
 #pragma once
 

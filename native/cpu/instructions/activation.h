@@ -15,7 +15,9 @@ inline Activation read_activation(const Fields& fields, const char* name) {
   if (found == "gelu") return Activation::gelu;
   if (found == "sigmoid") return Activation::sigmoid;
   if (found == "swiglu-oai") return Activation::swiglu_oai;
-  refuse(fields.path(name), "silu, gelu, sigmoid or swiglu-oai", found);
+  if (found == "relu") return Activation::relu;
+  if (found == "identity") return Activation::identity;
+  refuse(fields.path(name), "silu, gelu, sigmoid, swiglu-oai, relu or identity", found);
 }
 
 }  // namespace rocmforge

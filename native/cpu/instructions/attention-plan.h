@@ -49,6 +49,8 @@ struct Attention final : Instruction {
   size_t window;
   /// A token sees the positions from the last multiple of this on; 0 for all.
   size_t chunk;
+  /// Positions before this one are seen by themselves alone.
+  size_t first;
   /// Scores are multiplied by 1 + temperature × ln(1 + ⌊(position + offset) ÷ length⌋); 0 for none.
   float temperature;
   float temperature_length;
@@ -71,6 +73,7 @@ struct Attention final : Instruction {
         scale(fields.number("scale")),
         window(fields.count_or("window", 0)),
         chunk(fields.count_or("chunk", 0)),
+        first(fields.count_or("first", 0)),
         temperature(fields.number_or("temperature", 0)),
         temperature_length(fields.number_or("temperatureLength", 1)),
         temperature_offset(fields.number_or("temperatureOffset", 0)),
@@ -86,7 +89,8 @@ struct Attention final : Instruction {
   /// The first position that a token at `position` sees.
   size_t first_position(size_t position) const {
     const size_t in_window = window == 0 || position < window ? 0 : position - window + 1;
-    return chunk == 0 ? in_window : std::max(in_window, position - position % chunk);
+    const size_t visible = chunk == 0 ? in_window : std::max(in_window, position - position % chunk);
+    return std::min(position, std::max(first, visible));
   }
 
   /// The most positions that a token sees; 0 if there is no limit.

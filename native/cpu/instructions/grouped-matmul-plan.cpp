@@ -6,14 +6,13 @@
 #include "../engine/scratch.h"
 #include "activation.h"
 #include "grouped-matmul.h"
+#include "matmul-plan.h"
 
 namespace rocmforge {
 
 namespace {
 
 constexpr size_t kMaxSlots = 4096;
-/// Up to this many tokens, GEMV over plain floats waits for memory anyway.
-constexpr size_t kMaxFloatGemvTokens = kGemvTokens;
 /// Weights of one chunk of a single token: see matmul-plan.cpp.
 constexpr size_t kMinChunkBytes = size_t{16} << 10;
 constexpr size_t kMaxChunkBytes = size_t{512} << 10;
@@ -119,11 +118,10 @@ std::unique_ptr<InstructionPlan> GroupedMatmul::plan(const Program& program, con
     const size_t rows = round_up(std::min(plan.chunks.largest, slots * outputs), plan.chunks.granule);
     for (size_t& results : plan.results) results = thread.take(checked_multiply(rows, sizeof(float), "scratch"));
   } else if (plan.tokens > 1) {
-    const bool quantized = plan.uses[kQ8Activations];
+    std::vector<Id> weights;
+    for (const MatrixStack& stack : stacks) weights.push_back(stack.weight);
     plan.order = {plan.tokens, slots, matrices, kernels.panel_tokens,
-                  program.deterministic ? SIZE_MAX
-                  : quantized           ? kernels.max_gemv_tokens
-                                        : kMaxFloatGemvTokens};
+                  program.deterministic ? SIZE_MAX : max_gemv_tokens(program, weights)};
     plan.order_at = shared.take(ExpertOrder::size_bytes(plan.order));
     for (size_t kind = 0; kind < kActivationKinds; kind++) {
       const size_t rows = checked_multiply(plan.order.most_rows(), plan.row_bytes[kind], "scratch");

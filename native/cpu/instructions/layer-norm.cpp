@@ -20,7 +20,7 @@ struct LayerNorm final : Norm {
     const size_t width = run.program.value(input).width;
     const float* const weights = run.weights.vector(weight);
     const float* const biases = run.weights.vector(bias);
-    for_each_group(run, member, width, [&](const float* from, float* to) {
+    for_each_group(run, member, width, [&](const float* from, float* to, size_t) {
       run.row_kernels().layer_norm(from, weights, biases, width, epsilon, to);
     });
   }

@@ -43,7 +43,18 @@ struct MatmulPlan final : InstructionPlan {
   size_t normed = 0;
   size_t gemm_scratch = 0;
   size_t up = 0;
+  /// Whether a weight takes finer activations (`takes_fine_activations`): what the 8 bits leave of each
+  /// token is quantized as well, and multiplied in a second pass.
+  bool fine = false;
+  /// Where the rests of tokens are quantized to (beside the activations), computed and multiplied.
+  size_t rest_activations = 0;
+  size_t rest = 0;
+  size_t rest_out = 0;
 };
+
+/// Whether a quantized weight takes finer activations: small ones of programs with recurrent states. Those of real models
+/// are gates of heads, whose errors a state keeps and compounds, and cost next to nothing.
+bool takes_fine_activations(const Program& program, Id weight);
 
 /// What the plan of a matmul instruction depends on besides the size of the step.
 struct MatmulShape {
@@ -53,6 +64,9 @@ struct MatmulShape {
   /// In order; gate and up if gated.
   std::vector<Id> weights;
 };
+
+/// The largest batch for which GEMV is faster than GEMM over all of these weights.
+size_t max_gemv_tokens(const Program& program, const std::vector<Id>& weights);
 
 std::unique_ptr<MatmulPlan> plan_matmul(const Program& program, const MatmulShape& shape, const StepSize& size);
 

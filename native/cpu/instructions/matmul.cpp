@@ -140,6 +140,8 @@ class MatmulRun {
           base + plan.activations[kind], format_of(plan.gemm, kind), input_.width, plan.tokens, plan.groups,
           plan.group_bytes[kind]};
     }
+    rests_ = activations_[kQ8Activations];
+    rests_.data = base + plan.rest_activations;
     group_tokens_ = plan.gemm ? run.matmul_kernels().panel_tokens : 1;
   }
 
@@ -185,13 +187,42 @@ class MatmulRun {
       only.groups = 1;
       run_.matmul_kernels().quantize(rows, stride, 0, 1, only);
     }
+    if (plan_.fine) quantize_rests(group, tokens, rows, stride);
+  }
+
+  /// What quantizing has left of a group's tokens, quantized again.
+  void quantize_rests(size_t group, size_t tokens, const float* rows, size_t stride) const {
+    float* const rests = reinterpret_cast<float*>(part_ + plan_.rest);
+    for (size_t token = 0; token < tokens; token++) {
+      float* const rest = rests + token * input_.width;
+      const float* const row = rows + token * stride;
+      run_.row_kernels().quantize_activations(row, input_.width, rest);
+      for (size_t column = 0; column < input_.width; column++) rest[column] = row[column] - rest[column];
+    }
+    Activations only = rests_;
+    only.data += group * only.group_bytes;
+    only.tokens = tokens;
+    only.groups = 1;
+    run_.matmul_kernels().quantize(rests, input_.width, 0, 1, only);
   }
 
   /// Tokens [first_token, first_token + tokens) of a range of weight rows; first_token begins a group.
   void multiply(const WeightMatmul& matmul, size_t first_row, size_t rows, size_t first_token, size_t tokens,
                 float* out, size_t out_stride) {
     const Matrix& weight = run_.weights.matrix(matmul.weight);
-    const Activations& activations = activations_[activation_kind(weight.type)];
+    multiply_by(activations_[activation_kind(weight.type)], weight, first_row, rows, first_token, tokens, out,
+                out_stride);
+    if (!takes_fine_activations(run_.program, matmul.weight)) return;
+    float* const rests = reinterpret_cast<float*>(part_ + plan_.rest_out);
+    multiply_by(rests_, weight, first_row, rows, first_token, tokens, rests, rows);
+    for (size_t token = 0; token < tokens; token++) {
+      float* const row = out + token * out_stride;
+      run_.row_kernels().add(row, rests + token * rows, rows, row);
+    }
+  }
+
+  void multiply_by(const Activations& activations, const Matrix& weight, size_t first_row, size_t rows,
+                   size_t first_token, size_t tokens, float* out, size_t out_stride) const {
     if (!plan_.gemm) {
       run_.matmul_kernels().gemv(weight, first_row, rows, activations, first_token, tokens, out, out_stride);
       return;
@@ -273,6 +304,7 @@ class MatmulRun {
   const Rows input_;
   uint8_t* const part_;
   Activations activations_[kActivationKinds];
+  Activations rests_;
   size_t group_tokens_ = 1;
 };
 

@@ -29,7 +29,7 @@ struct Norm : Instruction {
     check.require_apart("out", out, input);
   }
 
-  /// Runs norm(from, to) for each group of `group_width` columns of each row.
+  /// Runs norm(from, to, first column) for each group of `group_width` columns of each row.
   template <typename NormGroup>
   void for_each_group(const StepRun& run, Member& member, size_t group_width, NormGroup&& norm) const {
     const Rows from = run.rows(input);
@@ -38,7 +38,7 @@ struct Norm : Instruction {
     for_each_row(member, from.count * groups, group_width, [&](size_t unit) {
       const size_t column = unit % groups * group_width;
       const size_t row = unit / groups;
-      norm(from.row(row) + column, to.row(row) + column);
+      norm(from.row(row) + column, to.row(row) + column, column);
     });
   }
 };

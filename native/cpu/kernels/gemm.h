@@ -114,7 +114,7 @@ inline void write_sums(const float* sums, size_t row_count, size_t tokens, float
   }
 }
 
-template <class Type>
+template <class Type, size_t kTokens>
 void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
                         float* sums) {
   const PanelChunk<kPanelTokens>* const tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(activations.data);
@@ -127,8 +127,8 @@ void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count
       chunks[row] = weight.data + (first_row + present) * weight.row_bytes;
     }
     for (size_t chunk = 0; chunk < chunk_count; chunk++) {
-      OnePanelForm<Type>::multiply(chunks, tokens[chunk], sums, chunk == 0,
-                                   next_tile(weight, first_row + first, chunk, chunk_count));
+      OnePanelForm<Type>::template multiply<kTokens>(chunks, tokens[chunk], sums, chunk == 0,
+                                                     next_tile(weight, first_row + first, chunk, chunk_count));
       for (const uint8_t*& at : chunks) at += Type::kBytes;
     }
   }
@@ -141,7 +141,10 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
   float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   if constexpr (OnePanelForm<Type>::kExists) {
     if (activations.groups == 1 && weight.width % kChunk == 0) {
-      multiply_one_panel<Type>(weight, first_row, row_count, activations, sums);
+      const auto multiply = activations.tokens <= 2   ? multiply_one_panel<Type, 2>
+                            : activations.tokens <= 4 ? multiply_one_panel<Type, 4>
+                                                      : multiply_one_panel<Type, kPanelTokens>;
+      multiply(weight, first_row, row_count, activations, sums);
       return write_sums(sums, row_count, activations.tokens, out, out_stride);
     }
   }

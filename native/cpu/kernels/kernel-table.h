@@ -8,12 +8,13 @@
 #include <cstdint>
 
 #include "matmul-interface.h"
+#include "recurrent-interface.h"
 #include "tensor-type.h"
 
 namespace rocmforge {
 
-/// Of a gated linear unit; `gelu` is the tanh approximation, `swiglu_oai` clamps gate and up.
-enum class Activation : uint32_t { silu = 0, gelu = 1, sigmoid = 2, swiglu_oai = 3 };
+/// Of a gated linear unit; `gelu` is the tanh approximation, `swiglu_oai` clamps gate and up, `identity` multiplies them.
+enum class Activation : uint32_t { silu = 0, gelu = 1, sigmoid = 2, swiglu_oai = 3, relu = 4, identity = 5 };
 
 /// How a router turns logits into probabilities; `softmax_selected` takes the softmax over the chosen experts alone,
 /// and `sigmoid_selected` their sigmoid; both choose by the logits.

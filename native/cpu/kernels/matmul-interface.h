@@ -45,8 +45,8 @@ constexpr size_t kGemvTokens = 8;
 struct MatmulKernels {
   /// Tokens in one panel.
   size_t panel_tokens;
-  /// The largest batch for which GEMV over quantized weights is faster than GEMM, by measurement.
-  size_t max_gemv_tokens;
+  /// The largest batch for which GEMV over quantized weights of this type and width is faster than GEMM, by measurement.
+  size_t (*max_gemv_tokens)(TensorType type, size_t width);
   /// Bytes of one group; the same for every weight type that reads the format.
   size_t (*group_bytes)(ActivationFormat format, size_t width);
   /// Prepares groups [first_group, first_group + groups) of `activations` from rows of f32 that are `stride` floats

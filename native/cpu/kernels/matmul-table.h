@@ -18,6 +18,10 @@ struct QuantKernels {
   static constexpr auto rows = gemv_passes<QuantGemv<Type>>;
   static constexpr auto panels = gemm_quant<Type>;
   static constexpr auto decode = decode_quant_row<Type>;
+  /// One token alone waits for memory, and has activations that need no panel.
+  static size_t max_gemv_tokens(size_t width) {
+    return OnePanelForm<Type>::kExists && width % kChunk == 0 ? 1 : kMaxGemvTokens;
+  }
 };
 
 template <TensorType kType>
@@ -25,6 +29,7 @@ struct FloatKernels {
   static constexpr auto rows = gemv_passes<FloatGemv<kType>>;
   static constexpr auto panels = gemm_float<kType>;
   static constexpr auto decode = decode_float_row<kType>;
+  static size_t max_gemv_tokens(size_t) { return kGemvTokens; }
 };
 
 template <class Action>
@@ -68,12 +73,18 @@ void gemm(const Matrix& weight, size_t first_row, size_t row_count, const Activa
   });
 }
 
+size_t max_gemv_tokens(TensorType type, size_t width) {
+  size_t tokens = 0;
+  with_kernels(type, [&](auto kernels) { tokens = kernels.max_gemv_tokens(width); });
+  return tokens;
+}
+
 void decode_row(TensorType type, const uint8_t* row, size_t width, float* out) {
   with_kernels(type, [&](auto kernels) { kernels.decode(row, width, out); });
 }
 
-constexpr MatmulKernels kMatmulKernels = {kPanelTokens, kMaxGemvTokens, group_bytes,        quantize,  quantize_rows,
-                                          gemv,         gemm,           gemm_scratch_bytes, decode_row};
+constexpr MatmulKernels kMatmulKernels = {kPanelTokens, max_gemv_tokens,    group_bytes, quantize, quantize_rows, gemv,
+                                          gemm,         gemm_scratch_bytes, decode_row};
 
 }  // namespace
 }  // namespace rocmforge

@@ -38,6 +38,15 @@ ROW_KERNEL(size_t, attention_scratch_bytes, ())
 ROW_KERNEL(void, merge_attention,
            (const AttentionPartial* spans, size_t count, size_t width, const float* sink, float* out))
 
+/// One token of a depthwise convolution, for some of its columns.
+ROW_KERNEL(void, causal_conv, (const CausalConvRow& row))
+/// Tokens of one head of one sequence. `scratch` has delta_net_scratch_bytes(width) bytes, 64-byte aligned.
+ROW_KERNEL(void, delta_net, (const DeltaNetRun& run, uint8_t* scratch))
+ROW_KERNEL(size_t, delta_net_scratch_bytes, (size_t width))
+/// Tokens of one head of one sequence. `scratch` has ssm_scan_scratch_bytes(state_width) bytes, 64-byte aligned.
+ROW_KERNEL(void, ssm_scan, (const SsmScanRun& run, uint8_t* scratch))
+ROW_KERNEL(size_t, ssm_scan_scratch_bytes, (size_t state_width))
+
 /// The first index whose value is NaN or infinite, or `count`.
 ROW_KERNEL(size_t, find_not_finite, (const float* values, size_t count))
 ROW_KERNEL(float, max, (const float* values, size_t count))

@@ -158,6 +158,10 @@ inline F gelu(F x) {
   return div(x, add(set(1), exp(mul(x, slope))));
 }
 
+/// The gate is the second operand: NaN survives.
+inline F relu(F x) { return max(zero(), x); }
+inline F identity(F x) { return x; }
+
 template <F (*activate)(F)>
 inline F gated(F gate, F up) {
   return mul(activate(gate), up);
@@ -190,6 +194,8 @@ void glu(Activation activation, const float* gate, bool one_gate, const float* u
     case Activation::gelu: return glu_row<gated<gelu>>(gate, one_gate, up, width, out);
     case Activation::sigmoid: return glu_row<gated<sigmoid>>(gate, one_gate, up, width, out);
     case Activation::swiglu_oai: return glu_row<gated_oai>(gate, one_gate, up, width, out);
+    case Activation::relu: return glu_row<gated<relu>>(gate, one_gate, up, width, out);
+    case Activation::identity: return glu_row<gated<identity>>(gate, one_gate, up, width, out);
   }
 }
 

@@ -4,11 +4,14 @@
 #pragma once
 
 #include "attention.h"
+#include "causal-conv.h"
+#include "delta-net.h"
 #include "expert-router.h"
 #include "kernel-table.h"
 #include "kv-cells.h"
 #include "logits.h"
 #include "row-kernels.h"
+#include "ssm-scan.h"
 
 namespace rocmforge {
 namespace {

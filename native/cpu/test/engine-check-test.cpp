@@ -84,7 +84,7 @@ void test_program_check() {
                  [](ProgramSpec& p) { p.first("attention")["sinks"] = p.vector_of(kHeads + 1); });
   refuse_program("attention.sinks", [](ProgramSpec& p) { p.first("attention")["sinks"] = 0; });
   refuse_program("embed.scale", [](ProgramSpec& p) { p.first("embed")["scale"] = HUGE_VAL; });
-  refuse_program("matmul.activation", [](ProgramSpec& p) { p.first("matmul").set_text("activation", "relu"); });
+  refuse_program("matmul.activation", [](ProgramSpec& p) { p.first("matmul").set_text("activation", "tanh"); });
   refuse_program("kind", [](ProgramSpec& p) { p.fields[0].set_text("kind", "swiglu"); });
   refuse_program("select-rows.input rows", [](ProgramSpec& p) { p.first("select-rows")["input"] = p.hidden; });
   refuse_program("rms-norm.groupWidth", [](ProgramSpec& p) { p.first("rms-norm")["groupWidth"] = 48; });
@@ -195,6 +195,54 @@ void test_group_check() {
   check_refused("kv.groups.chunk", [&] { check_program(program); });
 }
 
+/// A cache of states alone: which slots a step may read and write.
+void test_state_slots() {
+  KvOptions options;
+  options.states = {5, 0, 100};
+  options.state_slots = 3;
+  KvCache cache(options);
+  CHECK(cache.size_bytes() == 64 + 1216 && options.groups() == 0, "size");
+  CHECK(cache.state(2, 1) == cache.state(0, 0) + 16 + 100, "state 2 of slot 1");
+  StepInput step;
+  step.tokens = {1, 2, 3};
+  step.positions = {0, 1, 7};
+  step.sequence_offsets = {0, 2, 3};
+  step.state_reads = {-1, 2};
+  step.state_writes = {0, 1, 2};
+  check_state_slots(cache, step);
+  const auto refuse_slots = [&](const char* part, const StepChange& change) {
+    StepInput changed = step;
+    change(changed);
+    check_refused(part, [&] { check_state_slots(cache, changed); });
+  };
+  refuse_slots("step.stateReads", [](StepInput& s) { s.state_reads.pop_back(); });
+  refuse_slots("step.stateWrites", [](StepInput& s) { s.state_writes.push_back(-1); });
+  refuse_slots("step.stateReads[0]", [](StepInput& s) { s.state_reads[0] = 3; });
+  refuse_slots("step.stateReads[0]", [](StepInput& s) { s.state_reads[0] = INT32_MIN; });
+  refuse_slots("step.stateReads[1]", [](StepInput& s) { s.state_reads[1] = -1; });
+  refuse_slots("no other sequence", [](StepInput& s) { s.state_reads[1] = 1; });
+  refuse_slots("step.stateWrites[1]", [](StepInput& s) { s.state_writes[1] = 3; });
+  refuse_slots("step.stateWrites[1]", [](StepInput& s) { s.state_writes[1] = -2; });
+  refuse_slots("written once", [](StepInput& s) { s.state_writes[1] = 0; });
+  step.state_reads[0] = 1;
+  check_state_slots(cache, step);
+
+  for (size_t k = 0; k < 300; k++) cache.state(2, 0)[k] = static_cast<float>(k);
+  options.state_slots = 4;
+  KvCache grown(options);
+  check_refused("source.stateSlots", [&] { cache.check_copy_from(grown, {}); });
+  grown.check_copy_from(cache, {});
+  grown.copy_from(cache, {});
+  CHECK(grown.state(2, 2)[99] == 299 && grown.state(2, 3)[0] == 0, "grown states");
+  options.state_slots = size_t{1} << 21;
+  check_refused("kvCache.stateSlots", [&] { KvCache::size_bytes(options); });
+  options.state_slots = 1000;
+  options.states[1] = SIZE_MAX / 16;
+  CHECK(thrown("states", [&] { KvCache::size_bytes(options); }).code == ErrorCode::memory, "states beyond memory");
+  options.states.clear();
+  check_refused("kvCache.layers", [&] { KvCache::size_bytes(options); });
+}
+
 void test_bind_check() {
   const Model model({});
   const Program& program = model.executor->program();
@@ -219,6 +267,7 @@ int main() {
   test_program_check();
   test_step_check();
   test_group_check();
+  test_state_slots();
   test_bind_check();
   printf("engine checks: ok\n");
   return 0;

@@ -10,6 +10,7 @@ namespace rocmforge {
 
 void test_attention(const RowIsa& isa, size_t parity);
 void test_expert_rows(const RowIsa& isa);
+void test_recurrent_rows(const RowIsa& isa);
 
 namespace {
 
@@ -172,6 +173,12 @@ void test_elementwise(const RowIsa& isa) {
       const double expected = swiglu_oai(left[k], bias[k]);
       CHECK(near(out[k], expected, 1e-6, 1e-5), "swiglu-oai of %g: %g, not %g", left[k], out[k], expected);
     }
+    isa.kernels->glu(Activation::relu, left.data(), false, right.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) CHECK(out[k] == std::fmax(left[k], 0.0f) * right[k], "relu of %g", left[k]);
+    isa.kernels->glu(Activation::identity, left.data(), false, right.data(), width, out.data());
+    check_guard(out, width, "glu");
+    for (size_t k = 0; k < width; k++) CHECK(out[k] == left[k] * right[k], "identity of %g", left[k]);
     isa.kernels->glu(Activation::sigmoid, bias.data(), true, right.data(), width, out.data());
     check_guard(out, width, "glu");
     for (size_t k = 0; k < width; k++) {
@@ -314,6 +321,7 @@ int main() {
     rocmforge::test_logits(isa);
     rocmforge::test_attention(isa, parity++);
     rocmforge::test_expert_rows(isa);
+    rocmforge::test_recurrent_rows(isa);
     printf("%s: ok\n", isa.name);
   }
 }

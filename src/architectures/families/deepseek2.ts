@@ -7,8 +7,10 @@ import { afterLeadingDense, type ExpertTraits, expertsOrDense, sharedByCount } f
 import { HyperParameterReader, MAX_CONTEXT } from "../hyper-parameter-reader.js";
 import {
   attentionFactor,
+  FIRST_DRAFT_POSITION,
   MAX_WIDTH,
   readDecoderParameters,
+  readDraftBlock,
   readVocabularySize,
   yarnMagnitude,
 } from "../hyper-parameters.js";
@@ -51,10 +53,15 @@ export function readLatentParameters(source: ModelSource, stretch: StretchedScor
   const [{ mixer: first }] = parameters.layers;
   const heads = Math.max(...parameters.layers.map(({ mixer }) => mixer.heads));
   const latent = readLatentAttention(source, reader, { ...first, heads }, stretch);
-  return {
-    ...parameters,
-    layers: parameters.layers.map(({ mixer, ...layer }) => ({ ...layer, mixer: { ...latent, heads: mixer.heads } })),
-  };
+  const layers = parameters.layers.map(({ mixer, ...layer }) => ({
+    ...layer,
+    mixer: { ...latent, heads: mixer.heads },
+  }));
+  const block = latent.absorbed ? readDraftBlock(source, reader) : undefined;
+  if (block === undefined) return { ...parameters, layers };
+  const { mixer, ...rest } = layers[layers.length - 1];
+  const layer = { ...rest, mixer: { ...mixer, first: FIRST_DRAFT_POSITION } };
+  return { ...parameters, layers, draftHead: { block, layer, norm: "rms", normEpsilon: parameters.normEpsilon } };
 }
 
 function readLatentAttention(

@@ -176,6 +176,7 @@ function writeLayer(
 ): ValueId {
   const { graph } = context;
   const { spec, index } = layer;
+  if (spec.feedForward.kind === "none") throw new TypeError("every layer of this family has a feed-forward network");
   const block = `blk.${index}`;
   const { result, residual } = writeMixer(
     context,

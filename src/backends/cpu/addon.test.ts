@@ -6,17 +6,23 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addonPaths, BINDINGS_VERSION, loadAddon } from "./addon.js";
+import packageJson from "../../../package.json" with { type: "json" };
+import { BINDINGS_VERSION, loadAddon, PREBUILT_PLATFORMS } from "./addon.js";
 
+const PLATFORM = `${process.platform}-${process.arch}`;
 let folder = "";
+let built = "";
+let prebuilt = "";
 const { cache } = createRequire(import.meta.url);
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "rocmforge-addon-"));
+  built = join(folder, "native", "cpu", "build", "Release", "rocmforge_cpu.node");
+  prebuilt = join(folder, "node_modules", "@rocmforge", `cpu-${PLATFORM}`, "rocmforge_cpu.node");
 });
 
 afterEach(() => {
-  for (const path of addonPaths(folder)) delete cache[path];
+  for (const path of [built, prebuilt]) delete cache[path];
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -53,8 +59,7 @@ function standIn(changes: Readonly<Record<string, unknown>> = {}): Record<string
 }
 
 describe("loadAddon", () => {
-  it("prefers this machine's own build to one that came with the package", () => {
-    const [built, prebuilt] = addonPaths(folder);
+  it("prefers this machine's own build to that of the platform's package", () => {
     place(prebuilt, standIn());
     expect(loadAddon(folder)).toMatchObject({ path: prebuilt });
     place(built, standIn());
@@ -62,7 +67,6 @@ describe("loadAddon", () => {
   });
 
   it("tries the next one if one does not fit", () => {
-    const [built, prebuilt] = addonPaths(folder);
     place(built, standIn({ bindingsVersion: BINDINGS_VERSION + 1 }));
     place(prebuilt, standIn());
     expect(loadAddon(folder)).toMatchObject({ path: prebuilt });
@@ -73,6 +77,28 @@ describe("loadAddon", () => {
       reason: expect.stringMatching(/has not been built/),
       remedy: expect.stringContaining("rocmforge doctor --build"),
     });
+  });
+
+  it("finds the platform's package beside its own, as package managers install it", () => {
+    const beside = join(folder, "node_modules", "rocmforge");
+    mkdirSync(beside, { recursive: true });
+    place(prebuilt, standIn());
+    expect(loadAddon(beside)).toMatchObject({ path: prebuilt });
+  });
+
+  it.skipIf(!PREBUILT_PLATFORMS.includes(PLATFORM))(
+    `names the package that is missing${PREBUILT_PLATFORMS.includes(PLATFORM) ? "" : " (skipped: no package for this platform)"}`,
+    () => {
+      expect(loadAddon(folder)).toMatchObject({
+        reason: expect.stringContaining(`@rocmforge/cpu-${PLATFORM} is not installed`),
+      });
+    },
+  );
+
+  it("knows the platforms of package.json, each with the package's own version", () => {
+    expect(packageJson.optionalDependencies).toEqual(
+      Object.fromEntries(PREBUILT_PLATFORMS.map((platform) => [`@rocmforge/cpu-${platform}`, packageJson.version])),
+    );
   });
 
   it("rejects with what the failed build wrote down, on one line", () => {
@@ -88,7 +114,6 @@ describe("loadAddon", () => {
   });
 
   it("rejects a file that is no shared library", () => {
-    const [built] = addonPaths(folder);
     mkdirSync(dirname(built), { recursive: true });
     writeFileSync(built, "not a library");
     expect(loadAddon(folder)).toEqual({
@@ -108,12 +133,12 @@ describe("loadAddon", () => {
     ["no kernels for this processor", { isas: [] }, /no kernels that this processor can run/],
     ["a list of kernels that is none", { isas: "avx2" }, /no kernels/],
   ])("rejects an addon with %s", (_what, changes, reason) => {
-    place(addonPaths(folder)[0], standIn(changes));
+    place(built, standIn(changes));
     expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(reason) });
   });
 
   it("rejects a module that exports nothing", () => {
-    place(addonPaths(folder)[0], null);
+    place(built, null);
     expect(loadAddon(folder)).toMatchObject({ reason: expect.stringMatching(/another version/) });
   });
 });

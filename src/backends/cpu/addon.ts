@@ -1,18 +1,23 @@
 // Finds and loads the C++ addon, or returns why it is unavailable and what to do, in the same words for errors and
-// `doctor`. A build made on this machine is preferred to one that came with the package, which may be for another C
-// library.
+// `doctor`. A build made on this machine is preferred to the prebuilt addon of the platform's optional package, which is
+// found at run time, so that no install script is needed.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { RocmForgeError } from "../../errors.js";
 import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
 import type { NativeAddon } from "./native-bindings.js";
 
 /** The version of the native bindings: raised here and in the addon whenever native/cpu/index.d.ts changes its meaning. */
-export const BINDINGS_VERSION = 6;
+export const BINDINGS_VERSION = 8;
 
 const ADDON_NAME = "rocmforge_cpu.node";
+/** The optional package that has the prebuilt addon for this platform, if there is one for it. */
+const PLATFORM_PACKAGE = `@rocmforge/cpu-${process.platform}-${process.arch}`;
+/** Platforms with such a package; a test compares them with package.json. */
+export const PREBUILT_PLATFORMS: readonly string[] = ["linux-x64", "linux-arm64", "win32-x64"];
 const BUILD_ANEW = "run `rocmforge doctor --build`";
 const MAX_SHOWN_CHARACTERS = 400;
 
@@ -36,11 +41,19 @@ const FUNCTIONS = [
 ] as const satisfies readonly (keyof NativeAddon)[];
 
 /** Files that may be the addon, the preferred one first. */
-export function addonPaths(folder: string = packageFolder()): readonly string[] {
-  return [
-    join(folder, "native", "cpu", "build", "Release", ADDON_NAME),
-    join(folder, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME),
-  ];
+function addonPaths(folder: string): readonly string[] {
+  const built = join(folder, "native", "cpu", "build", "Release", ADDON_NAME);
+  const prebuilt = prebuiltPath(folder);
+  return prebuilt === undefined ? [built] : [built, prebuilt];
+}
+
+/** The addon in the platform's package, wherever the package manager has put it for the package in `folder`. */
+function prebuiltPath(folder: string): string | undefined {
+  try {
+    return createRequire(pathToFileURL(join(folder, "package.json"))).resolve(`${PLATFORM_PACKAGE}/${ADDON_NAME}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Loads the addon once, or returns why it is unavailable. */
@@ -88,10 +101,11 @@ function explainAbsence(folder: string): MissingAddon {
   const failure = readFailure(join(folder, "native", "cpu", "build-failure.json"));
   if (failure !== undefined)
     return { reason: `the native addon could not be built: ${failure.reason}`, remedy: failure.remedy };
-  return {
-    reason: "the native addon has not been built (an install with --ignore-scripts leaves it out)",
-    remedy: BUILD_ANEW,
-  };
+  const isPrebuilt = PREBUILT_PLATFORMS.includes(`${process.platform}-${process.arch}`);
+  const absent = isPrebuilt
+    ? `, and the package ${PLATFORM_PACKAGE} is not installed (an install with --omit=optional leaves it out)`
+    : " (an install with --ignore-scripts leaves it out)";
+  return { reason: `the native addon has not been built${absent}`, remedy: BUILD_ANEW };
 }
 
 function readFailure(path: string): MissingAddon | undefined {

@@ -30,7 +30,7 @@ import { lower, type LoweringOptions } from "./lowering.js";
 import { native, translateNativeError } from "./native-error.js";
 import { CpuProgram } from "./program.js";
 import { TensorStore } from "./tensor.js";
-import { defaultThreads } from "./threads.js";
+import { defaultThreads, placedThreads } from "./threads.js";
 
 const MAX_STEP_TOKENS = 512;
 /** Prefill chunk: the cost of unpacking weights is negligible; chunks of 512 are no faster and take twice the scratch. */
@@ -118,9 +118,12 @@ export function createCpuBackend({ threads, device, deterministic }: BackendOpti
   if (device !== undefined) refuseValue("cpu", "device", "none, because this backend has no devices", device);
   const loaded = loadAddon();
   if ("reason" in loaded) throw unavailableError("cpu", loaded);
+  const asked = optionalCount("cpu", "threads", threads, 1, MAX_THREADS);
+  const place = asked === undefined ? defaultThreads() : placedThreads(asked);
+  loaded.addon.confineThreads(place.processors ?? []);
   return new CpuBackend(loaded.addon, {
     isa: chooseIsa(loaded.addon.isas, process.env[ISA_VARIABLE]),
-    threads: optionalCount("cpu", "threads", threads, 1, MAX_THREADS) ?? defaultThreads().threads,
+    threads: place.threads,
     deterministic: optionalFlag("cpu", "deterministic", deterministic) ?? false,
   });
 }

@@ -11,7 +11,7 @@ export function cpuDiagnostics(): BackendDiagnostics {
   if ("reason" in loaded) return {};
   const { addon, path } = loaded;
   const forced = process.env[ISA_VARIABLE];
-  const { threads, reason } = defaultThreads();
+  const { threads, reason, processors } = defaultThreads();
   return {
     addon: path,
     bindingsVersion: addon.bindingsVersion,
@@ -20,5 +20,6 @@ export function cpuDiagnostics(): BackendDiagnostics {
     isaForced: forced !== undefined && forced !== "",
     threads,
     threadsBecause: reason,
+    ...(processors === undefined ? {} : { processors: processors.join(" ") }),
   };
 }

@@ -105,8 +105,10 @@ function lowerGroup(group: AnyGroup): Instruction | readonly Instruction[] {
       });
     case "head-store":
     case "latent-store":
+    case "latent-query":
     case "rope-concat":
-      throw new TypeError("norms of heads are not joined with the KV write on the CPU");
+    case "gated-norm":
+      throw new TypeError("norms of heads are not joined with other operations on the CPU");
     default:
       return group satisfies never;
   }

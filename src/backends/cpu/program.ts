@@ -100,12 +100,22 @@ function ownCache(kvCache: KvCache | undefined): CpuKvCache | undefined {
   throw new BackendError("BACKEND_STEP", "[cpu] the KV cache belongs to another backend");
 }
 
-function nativeStep({ tokens, positions, sequenceOffsets, blockTables, outputs }: StepInput): NativeStepInput {
+function nativeStep(step: StepInput): NativeStepInput {
+  const { tokens, positions, sequenceOffsets, blockTables, outputs, stateReads, stateWrites } = step;
   const tableOffsets = new Int32Array(blockTables.length + 1);
   for (const [index, table] of blockTables.entries()) tableOffsets[index + 1] = tableOffsets[index] + table.length;
   const joined = new Int32Array(tableOffsets[blockTables.length]);
   for (const [index, table] of blockTables.entries()) joined.set(table, tableOffsets[index]);
-  return { tokens, positions, sequenceOffsets, blockTables: joined, tableOffsets, outputs: outputs.map(nativeOutput) };
+  return {
+    tokens,
+    positions,
+    sequenceOffsets,
+    blockTables: joined,
+    tableOffsets,
+    ...(stateReads === undefined ? {} : { stateReads }),
+    ...(stateWrites === undefined ? {} : { stateWrites }),
+    outputs: outputs.map(nativeOutput),
+  };
 }
 
 function nativeOutput({ row, want, bias, allowMask }: OutputRequest): NativeOutputRequest {

@@ -2,42 +2,49 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { defaultThreads } from "./threads.js";
+import { RECORDED_TOPOLOGIES, type RecordedTopology, writeTopology } from "./testing/topologies.js";
+import { defaultThreads, placedThreads } from "./threads.js";
 
 const root = mkdtempSync(join(tmpdir(), "rocmforge-threads-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** A processor folder whose processors have the given siblings. */
-function processors(name: string, siblings: readonly string[]): string {
-  const folder = join(root, name);
-  for (const [index, list] of siblings.entries()) {
-    mkdirSync(join(folder, `cpu${index}`, "topology"), { recursive: true });
-    writeFileSync(join(folder, `cpu${index}`, "topology", "thread_siblings_list"), `${list}\n`);
-  }
-  mkdirSync(join(folder, "cpufreq"), { recursive: true });
-  return folder;
-}
+const absent = join(root, "absent");
 
-function quota(name: string, text: string): string {
+function file(name: string, text: string): string {
   writeFileSync(join(root, name), text);
   return join(root, name);
 }
 
-const absent = join(root, "absent");
+let folders = 0;
+
+/** Sources of a machine without limits, and what differs. */
+function machine(topology: RecordedTopology, differences: Partial<Parameters<typeof defaultThreads>[0]> = {}) {
+  const deviceFolder = join(root, `machine-${folders++}`);
+  writeTopology(deviceFolder, topology);
+  return {
+    deviceFolder,
+    quotaFile: absent,
+    statusFile: absent,
+    allowed: topology.siblings.length,
+    ...differences,
+  };
+}
+
+/** The status file of a process that may use these processors. */
+const confined = (list: string): string =>
+  file(`status-${folders++}`, `Name:\tnode\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`);
+
+const FOUR: RecordedTopology = { siblings: ["0", "1", "2", "3"] };
+const SMT: RecordedTopology = { siblings: ["0,2", "1,3", "0,2", "1,3"] };
 
 describe("defaultThreads", () => {
   it("counts cores, not hardware threads", () => {
-    const processorFolder = processors("smt", ["0,2", "1,3", "0,2", "1,3"]);
-    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 4 })).toEqual({
-      threads: 2,
-      reason: "one per physical core",
-    });
+    expect(defaultThreads(machine(SMT))).toEqual({ threads: 2, reason: "one per physical core" });
   });
 
   it("stays within a container's share", () => {
-    const processorFolder = processors("eight", ["0", "1", "2", "3", "4", "5", "6", "7"]);
-    const choose = (text: string): number =>
-      defaultThreads({ processorFolder, quotaFile: quota("cpu.max", text), statusFile: absent, allowed: 8 }).threads;
+    const eight = machine({ siblings: ["0", "1", "2", "3", "4", "5", "6", "7"] });
+    const choose = (text: string): number => defaultThreads({ ...eight, quotaFile: file("cpu.max", text) }).threads;
     expect(choose("250000 100000\n")).toBe(3);
     expect(choose("10000 100000\n")).toBe(1);
     expect(choose("max 100000\n")).toBe(8);
@@ -45,30 +52,65 @@ describe("defaultThreads", () => {
   });
 
   it("stays within the processors this process may use", () => {
-    const processorFolder = processors("four", ["0", "1", "2", "3"]);
-    expect(defaultThreads({ processorFolder, quotaFile: absent, statusFile: absent, allowed: 2 })).toEqual({
+    expect(defaultThreads(machine(FOUR, { allowed: 2 }))).toEqual({
       threads: 2,
       reason: "this process may use 2 of 4 cores",
     });
   });
 
   it("counts the cores of the processors it may run on, and none that is switched off", () => {
-    const processorFolder = processors("confined", ["0,2", "1,3", "0,2", "1,3"]);
-    mkdirSync(join(processorFolder, "cpu9"), { recursive: true });
-    const choose = (list: string): number =>
-      defaultThreads({
-        processorFolder,
-        quotaFile: absent,
-        statusFile: quota("status", `Name:\tnode\nCpus_allowed_list:\t${list}\n`),
-        allowed: 2,
-      }).threads;
+    const sources = machine(SMT, { allowed: 2 });
+    mkdirSync(join(sources.deviceFolder, "system/cpu/cpu9"), { recursive: true });
+    const choose = (list: string): number => defaultThreads({ ...sources, statusFile: confined(list) }).threads;
     expect(choose("0,2,9")).toBe(1);
     expect(choose("0-1")).toBe(2);
   });
 
   it("takes what it is allowed where nothing is known", () => {
-    expect(defaultThreads({ processorFolder: absent, quotaFile: absent, statusFile: absent, allowed: 6 }).threads).toBe(
-      6,
-    );
+    const nothing = { deviceFolder: absent, quotaFile: absent, statusFile: absent, allowed: 6 };
+    expect(defaultThreads(nothing)).toEqual({ threads: 6, reason: "one per physical core" });
+  });
+});
+
+const range = (first: number, last: number): number[] =>
+  Array.from({ length: last - first + 1 }, (_, at) => first + at);
+
+describe("threads of recorded machines", () => {
+  const choose = (name: keyof typeof RECORDED_TOPOLOGIES, differences = {}) =>
+    defaultThreads(machine(RECORDED_TOPOLOGIES[name], differences));
+
+  it("may run anywhere where all cores are alike", () => {
+    expect(choose("Ryzen 9 7950X")).toEqual({ threads: 16, reason: "one per physical core" });
+  });
+
+  it("stay on the fast cores of a hybrid machine, unless these are few", () => {
+    expect(choose("Core i9-13900K")).toEqual({ threads: 8, reason: "one per fast core", processors: range(0, 15) });
+    expect(choose("Core i5-1335U")).toEqual({ threads: 10, reason: "one per physical core" });
+    expect(choose("RK3588")).toEqual({ threads: 4, reason: "one per fast core", processors: range(4, 7) });
+  });
+
+  it("stay on one of two sockets", () => {
+    const { processors, ...choice } = choose("two EPYC 7763");
+    expect(choice).toEqual({ threads: 64, reason: "one per physical core of one of 2 sockets" });
+    expect(processors?.toSorted((left, right) => left - right)).toEqual([...range(0, 63), ...range(128, 191)]);
+    expect(choose("two Xeon Gold 6248").processors?.every((processor) => processor % 2 === 0)).toBe(true);
+    expect(choose("two Xeon Gold 6248").threads).toBe(20);
+  });
+
+  it("take the socket on which this process may use more cores", () => {
+    const onSecond = { statusFile: confined("60-71,188-199"), allowed: 24 };
+    expect(choose("two EPYC 7763", onSecond)).toEqual({
+      threads: 8,
+      reason: "one per physical core of one of 2 sockets",
+      processors: expect.arrayContaining([64, 71, 192, 199]),
+    });
+    const onlySecond = { statusFile: confined("64-71"), allowed: 8 };
+    expect(choose("two EPYC 7763", onlySecond)).toEqual({ threads: 8, reason: "one per physical core" });
+  });
+
+  it("go where they were asked to, if they fit", () => {
+    const sources = machine(RECORDED_TOPOLOGIES["Core i9-13900K"]);
+    expect(placedThreads(6, sources)).toMatchObject({ threads: 6, processors: range(0, 15) });
+    expect(placedThreads(20, sources)).toEqual({ threads: 20, reason: "as asked for" });
   });
 });

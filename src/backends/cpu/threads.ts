@@ -1,77 +1,76 @@
-// The default number of threads: one per physical core that this process may use. Two threads on one core share its
-// arithmetic and its cache, and wait for each other at every barrier.
+// How many threads compute by default, and where: one for each fast core of one socket that this process may use. Two
+// threads on one core share its arithmetic and its cache; a slow core keeps fast ones waiting at the end of every
+// operation; cores of another socket reach the weights through the link between the sockets.
 
-import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { type Core, readCores, systemText, type TopologySources } from "./topology.js";
 
-interface ThreadChoice {
+/** How many threads compute, and where. */
+export interface ThreadChoice {
   readonly threads: number;
   /** Why this number was chosen, for diagnostics. */
   readonly reason: string;
+  /** The processors that they are confined to; undefined if any will do. */
+  readonly processors?: readonly number[];
 }
 
 /** The files in which Linux describes processors and a container's CPU quota; parameters so that tests can replace them. */
-interface ThreadSources {
-  readonly processorFolder: string;
+interface ThreadSources extends TopologySources {
   readonly quotaFile: string;
-  /** Lists the processors that this process may run on. */
-  readonly statusFile: string;
   readonly allowed: number;
 }
 
 const SYSTEM: ThreadSources = {
-  processorFolder: "/sys/devices/system/cpu",
+  deviceFolder: "/sys/devices",
   quotaFile: "/sys/fs/cgroup/cpu.max",
   statusFile: "/proc/self/status",
   allowed: availableParallelism(),
 };
 
-/** The default number of threads with its reason, within the limits of a container. */
+/** So many fast cores reach the bandwidth of a desktop's memory; fewer need the slow ones beside them. */
+const ENOUGH_FAST_CORES = 4;
+
+/** Cores for the threads, and why not all. */
+interface CoreChoice {
+  readonly cores: readonly Core[];
+  readonly reason: string;
+}
+
+/** The default number and place of threads with its reason, within the limits of a container. */
 export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
-  const cores = physicalCores(sources) ?? sources.allowed;
-  const quota = containerQuota(sources.quotaFile) ?? cores;
-  const threads = Math.max(1, Math.min(cores, quota, sources.allowed));
-  if (threads === cores) return { threads, reason: "one per physical core" };
-  if (threads === quota) return { threads, reason: `the container may use ${quota} of ${cores} cores` };
-  return { threads, reason: `this process may use ${sources.allowed} of ${cores} cores` };
+  const all = readCores(sources);
+  const { cores, reason } = chosenCores(all);
+  const most = all.length === 0 ? sources.allowed : cores.length;
+  const quota = containerQuota(sources.quotaFile) ?? most;
+  const threads = Math.max(1, Math.min(most, quota, sources.allowed));
+  const place = cores.length === all.length ? {} : { processors: cores.flatMap(({ processors }) => processors) };
+  if (threads === most) return { threads, reason, ...place };
+  if (threads === quota) return { threads, reason: `the container may use ${quota} of ${most} cores`, ...place };
+  return { threads, reason: `this process may use ${sources.allowed} of ${most} cores`, ...place };
 }
 
-/** Physical cores among the processors that this process may run on: processors of one core list the same siblings. */
-function physicalCores({ processorFolder, statusFile }: ThreadSources): number | undefined {
-  const mayUse = allowedProcessors(statusFile);
-  const cores = new Set<string>();
-  try {
-    for (const name of readdirSync(processorFolder)) {
-      const processor = /^cpu(\d+)$/.exec(name)?.[1];
-      if (processor === undefined || !mayUse(Number(processor))) continue;
-      const siblings = readText(`${processorFolder}/${name}/topology/thread_siblings_list`);
-      // A processor that is switched off has no topology.
-      if (siblings !== undefined) cores.add(siblings.trim());
-    }
-  } catch {
-    return undefined;
-  }
-  return cores.size > 0 ? cores.size : undefined;
+/** The number of threads that was asked for, where they fit; all processors if there are more than chosen cores. */
+export function placedThreads(threads: number, sources: ThreadSources = SYSTEM): ThreadChoice {
+  const reason = "as asked for";
+  const { cores } = chosenCores(readCores(sources));
+  const { processors } = defaultThreads(sources);
+  return processors === undefined || threads > cores.length ? { threads, reason } : { threads, reason, processors };
 }
 
-/** Returns whether this process may run on a processor, by the list of the status file, such as "0-3,8". */
-function allowedProcessors(statusFile: string): (processor: number) => boolean {
-  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readText(statusFile) ?? "")?.[1];
-  if (list === undefined) return () => true;
-  const ranges = list.split(",").map((range) => range.split("-").map(Number));
-  return (processor) => ranges.some(([first, last = first]) => processor >= first && processor <= last);
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
+function chosenCores(all: readonly Core[]): CoreChoice {
+  const fast = all.filter(({ isFast }) => isFast);
+  const isHybrid = fast.length < all.length && fast.length >= ENOUGH_FAST_CORES;
+  const kind = isHybrid ? fast : all;
+  const sockets = [...new Set(kind.map(({ socket }) => socket))];
+  const bySocket = sockets.map((socket) => kind.filter((core) => core.socket === socket));
+  const cores = bySocket.reduce((most, some) => (some.length > most.length ? some : most), []);
+  const which = isHybrid ? "fast core" : "physical core";
+  if (sockets.length < 2) return { cores, reason: `one per ${which}` };
+  return { cores, reason: `one per ${which} of one of ${sockets.length} sockets` };
 }
 
 /** The container's CPU quota in processors: 2 for "200000 100000", undefined for "max 100000". */
 function containerQuota(file: string): number | undefined {
-  const [quota, period] = (readText(file) ?? "").trim().split(/\s+/).map(Number);
+  const [quota, period] = (systemText(file) ?? "").trim().split(/\s+/).map(Number);
   return quota > 0 && period > 0 ? Math.max(1, Math.ceil(quota / period)) : undefined;
 }

@@ -70,6 +70,7 @@ export class GpuBackend implements Backend {
   readonly defaultKvCacheType = "f16";
   readonly maxStepTokens: number;
   readonly maxStepOutputs: number;
+  readonly widensGates = true;
   readonly #runtime: GpuRuntime;
   readonly #uploader: Uploader;
   readonly #options: GpuBackendOptions;

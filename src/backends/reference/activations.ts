@@ -20,6 +20,8 @@ export const ACTIVATIONS: ActivationTable = {
   silu: (gate, up) => (gate / (1 + Math.exp(-gate))) * up,
   gelu: (gate, up) => 0.5 * gate * (1 + Math.tanh(GELU_FACTOR * gate * (1 + GELU_CUBIC * gate * gate))) * up,
   sigmoid: (gate, up) => sigmoid(gate) * up,
+  relu: (gate, up) => Math.max(gate, 0) * up,
+  identity: (gate, up) => gate * up,
   "swiglu-oai": (gate, up) => {
     const clamped = Math.min(gate, OAI_LIMIT);
     return clamped * sigmoid(OAI_SLOPE * clamped) * (Math.max(-OAI_LIMIT, Math.min(up, OAI_LIMIT)) + 1);

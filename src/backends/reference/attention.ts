@@ -74,7 +74,7 @@ export function attention(
   const sums = new Float64Array(valueWidth);
 
   forEachRow(step, stored.group, (row, table, position) => {
-    const first = firstVisible(operation, position) | 0;
+    const first = Math.min(position, Math.max(operation.first ?? 0, firstVisible(operation, position))) | 0;
     const scale = operation.scale * temperatureAt(operation, position);
     for (let past = first; past <= position; past++) {
       slots[past] = table[Math.floor(past / blockTokens)] * blockTokens + (past % blockTokens);

@@ -7,7 +7,7 @@ import { kvLayers } from "../../graph/program.js";
 import { Lifetime } from "../../lifetime.js";
 import { codecFor } from "../../quant/codec.js";
 import { blocksOf, CacheOrder, checkedGrowth, checkedPairs } from "../cache-order.js";
-import { groupBlocks } from "../cache-size.js";
+import { groupBlocks, stateBytes } from "../cache-size.js";
 import type { KvCache, KvCacheOptions, KvCacheType } from "../contract.js";
 
 const FLOAT_BYTES = 4;
@@ -23,9 +23,18 @@ interface KvLayerStorage {
   readonly group: number;
 }
 
+/** One recurrent state of all slots. */
+interface StateStorage {
+  readonly slots: Float32Array;
+  /** Elements of one slot. */
+  readonly elements: number;
+}
+
 /** The memory of a cache. A running step keeps a reference to it, so that the cache may be disposed meanwhile. */
 export interface KvStorage {
   readonly layers: readonly KvLayerStorage[];
+  /** By `StateId`. */
+  readonly states: readonly StateStorage[];
   readonly blockTokens: number;
   /** Replaces the values just written by what the cache's type can represent. */
   readonly quantize: (stored: Float32Array) => void;
@@ -38,7 +47,7 @@ export function kvCacheBytes(options: KvCacheOptions): number {
   const rows = kvLayers(options).map(
     ({ kvHeads, keyWidth, valueWidth }, layer) => kvHeads * (keyWidth + valueWidth) * counts[places[layer].group],
   );
-  return rows.reduce((sum, row) => sum + row, 0) * options.blockTokens * FLOAT_BYTES;
+  return rows.reduce((sum, row) => sum + row, 0) * options.blockTokens * FLOAT_BYTES + stateBytes(options);
 }
 
 /** A KV cache in JavaScript arrays. */
@@ -66,6 +75,10 @@ export class ReferenceKvCache implements KvCache {
     try {
       this.#storage = {
         layers: kvPlaces(kvGroups(options)).map(allocate),
+        states: (options.states ?? []).map((elements) => ({
+          slots: new Float32Array((options.stateSlots ?? 0) * elements),
+          elements: elements | 0,
+        })),
         blockTokens: blockTokens | 0,
         quantize: quantization(type),
       };
@@ -99,8 +112,9 @@ export class ReferenceKvCache implements KvCache {
   copyFrom(source: KvCache, blocks: number | readonly number[]): void {
     if (!(source instanceof ReferenceKvCache)) throw new TypeError("the caches belong to different backends");
     const counts = checkedGrowth(source.options, this.options, blocks);
-    const [{ layers, blockTokens }, target] = [source.storage, this.storage];
+    const [{ layers, states, blockTokens }, target] = [source.storage, this.storage];
     this.order.copy(() => {
+      for (const [id, { slots }] of states.entries()) target.states[id].slots.set(slots);
       for (const [index, { keys, values, keyRow, valueRow, group }] of layers.entries()) {
         target.layers[index].keys.set(keys.subarray(0, counts[group] * blockTokens * keyRow));
         target.layers[index].values.set(values.subarray(0, counts[group] * blockTokens * valueRow));

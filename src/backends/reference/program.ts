@@ -22,6 +22,7 @@ import { type KvStorage, ReferenceKvCache } from "./kv-cache.js";
 import { MATMUL_KERNELS } from "./matmul.js";
 import { Arena } from "./matrix.js";
 import { readHidden, readScored } from "./outputs.js";
+import { RECURRENT_KERNELS } from "./recurrent.js";
 import { ROW_KERNELS } from "./row-kernels.js";
 import { ReferenceTensor } from "./tensor.js";
 
@@ -30,6 +31,7 @@ const KERNELS: KernelTable<OperationKind> = {
   ...MATMUL_KERNELS,
   ...EXPERT_KERNELS,
   ...ATTENTION_KERNELS,
+  ...RECURRENT_KERNELS,
 };
 
 /** A segment of the program, with the weights that must be resident before it runs. */
@@ -115,7 +117,7 @@ export class ReferenceProgram implements CompiledProgram {
   }
 }
 
-const NO_CACHE: KvStorage = { layers: [], blockTokens: 1, quantize: () => {} };
+const NO_CACHE: KvStorage = { layers: [], states: [], blockTokens: 1, quantize: () => {} };
 
 function ownCache(kvCache: KvCache | undefined): ReferenceKvCache | undefined {
   if (kvCache === undefined || kvCache instanceof ReferenceKvCache) return kvCache;

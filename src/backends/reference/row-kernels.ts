@@ -1,6 +1,12 @@
 // The operations on individual rows: a function over matrices for each, and its entry in the table.
 
-import type { ConcatHeadsOperation, EmbedOperation, RmsNormOperation, RopeOperation } from "../../graph/operation.js";
+import type {
+  ConcatHeadsOperation,
+  EmbedOperation,
+  HeadColumnsOperation,
+  RmsNormOperation,
+  RopeOperation,
+} from "../../graph/operation.js";
 import type { RopeTable } from "../../graph/program.js";
 import { ropeAngles } from "../../graph/rope-angles.js";
 import type { SomeKernels } from "./kernel.js";
@@ -29,7 +35,7 @@ function selectRows(rows: readonly number[], input: Matrix, out: Matrix): void {
 
 /** Normalizes each group of columns by its root mean square. */
 export function rmsNorm(
-  { groupWidth, epsilon }: RmsNormOperation,
+  { groupWidth, rowWeights = false, epsilon }: RmsNormOperation,
   input: Matrix,
   weight: Float32Array | undefined,
   out: Matrix,
@@ -41,7 +47,9 @@ export function rmsNorm(
       let squares = 0;
       for (let k = 0; k < groupWidth; k++) squares += input.data[from + k] ** 2;
       const inverse = 1 / Math.sqrt(squares / groupWidth + epsilon);
-      for (let k = 0; k < groupWidth; k++) out.data[to + k] = input.data[from + k] * inverse * (weight?.[k] ?? 1);
+      const first = rowWeights ? group : 0;
+      for (let k = 0; k < groupWidth; k++)
+        out.data[to + k] = input.data[from + k] * inverse * (weight?.[first + k] ?? 1);
     }
   }
 }
@@ -149,6 +157,17 @@ export function concatHeads(
   }
 }
 
+/** Some columns of each head. */
+function headColumns({ heads, offset, width }: HeadColumnsOperation, input: Matrix, out: Matrix): void {
+  const headWidth = input.width / heads;
+  for (let row = 0; row < out.rows; row++) {
+    for (let head = 0; head < heads; head++) {
+      const from = input.offset + row * input.stride + head * headWidth + offset;
+      out.data.set(input.data.subarray(from, from + width), out.offset + row * out.stride + head * width);
+    }
+  }
+}
+
 /** Adds two matrices. */
 export function add(left: Matrix, right: Matrix, out: Matrix): void {
   forEachElement(
@@ -179,6 +198,7 @@ export const ROW_KERNELS = {
   },
   "concat-heads": (operation, { value }) =>
     concatHeads(operation, value(operation.left), value(operation.right), value(operation.out)),
+  "head-columns": (operation, { value }) => headColumns(operation, value(operation.input), value(operation.out)),
   "quantize-activations": ({ input, out }, { value }) => quantizeActivations(value(input), value(out)),
   rope: (operation, { program, step, optional, value }) =>
     rope(

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kTileRows = 16;
 constexpr size_t kPanelTokens = 8;
 /// The largest batch of GEMV over quantized weights. On a Zen 4, GEMM is faster at five tokens for every type but Q2_K
-/// and MXFP4, at four for none but Q4_K (by 2 %).
+/// and MXFP4, at four for none but Q4_K (by 2 %). Types with a form for one panel take it from two tokens on.
 constexpr size_t kMaxGemvTokens = 4;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = true;

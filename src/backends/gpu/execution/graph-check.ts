@@ -224,10 +224,10 @@ export class GraphCheck {
     return this.#trial.hasCache ? kvLayout(this.#cacheOptions(steps)).sizeBytes : 0;
   }
 
-  #cacheOptions({ blocks }: TrialSteps): KvCacheOptions {
+  #cacheOptions({ blocks, sequences: stateSlots }: TrialSteps): KvCacheOptions {
     const { fused, limits } = this.#trial.context.options;
     const { kvCacheType: type, blockTokens } = limits;
-    return { ...fused.program.kv, type, blockTokens, blocks };
+    return { ...fused.program.kv, type, blockTokens, blocks, stateSlots };
   }
 
   #stepBytes(steps: TrialSteps): number {

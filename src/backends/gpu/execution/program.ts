@@ -16,9 +16,10 @@ import type {
   WarmUpStep,
 } from "../../contract.js";
 import { BoundWeights } from "./bound-weights.js";
+import { leaseCache } from "./cache-lease.js";
 import type { StreamHandle } from "../drivers/shared/driver.js";
 import { KernelPrewarm } from "../kernels/prewarm.js";
-import { GpuKvCache, type KvCacheHold } from "../memory/kv-cache.js";
+import type { KvCacheHold } from "../memory/kv-cache.js";
 import type { LaunchSize, MemoryPlace } from "../lowering/launch.js";
 import { Lock } from "../drivers/shared/lock.js";
 import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
@@ -28,6 +29,7 @@ import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
 import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
+import { StateBackup } from "./state-backup.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
 import type { StepMemory } from "./step-memory.js";
@@ -49,6 +51,8 @@ interface BroughtStep {
   readonly hasCache: boolean;
   /** Uploads the input again after something else has overwritten it. */
   bring(): void;
+  /** Copies the states that the step overwrites; false if there is no memory for that. */
+  saveStates(key: string): boolean;
 }
 
 const NO_CACHE = { groups: [], blockTokens: 1 };
@@ -67,6 +71,7 @@ export class GpuProgram implements CompiledProgram {
   readonly #lock = new Lock();
   readonly #lifetime = new Lifetime("the program");
   readonly #bound: BoundWeights;
+  readonly #states: StateBackup;
   #session: StepSession | undefined;
   #hasRun = false;
 
@@ -83,6 +88,7 @@ export class GpuProgram implements CompiledProgram {
     this.#context = context;
     this.#weights = weights;
     this.#bound = new BoundWeights(runtime, weights);
+    this.#states = new StateBackup(runtime, context);
     this.#options = options;
     this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
@@ -117,7 +123,7 @@ export class GpuProgram implements CompiledProgram {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
     // Leased from here on, even while the step waits for others: the cache may be disposed meanwhile.
-    const lease = this.#lease(kvCache);
+    const lease = kvCache === undefined ? undefined : leaseCache(this.#runtime, this.#context, kvCache);
     try {
       if (lease?.turn !== undefined) await lease.turn;
       const turn = this.#lock.take();
@@ -168,6 +174,7 @@ export class GpuProgram implements CompiledProgram {
       await session.finished({ soon: isReplayed });
       const wrong = this.#plans.check?.finding();
       if (wrong !== undefined) return await this.#withoutLibrary(wrong, step, lease, signal);
+      this.#states.confirm();
       if (!isReplayed) this.#afterFirst();
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
@@ -178,7 +185,10 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /** Repeats the step without the BLAS library; it overwrites everything that the BLAS library computed. */
+  /**
+   * Repeats the step without the BLAS library; it overwrites everything that the BLAS library computed, and begins with
+   * the same states.
+   */
   #withoutLibrary(
     reason: string,
     step: StepInput,
@@ -186,6 +196,7 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
     this.#plans.giveUpBlas(reason);
+    if (this.#session !== undefined) this.#states.restore(this.#session.stream);
     return this.#step(step, lease, signal);
   }
 
@@ -208,15 +219,16 @@ export class GpuProgram implements CompiledProgram {
     if (pending !== undefined) device.streamWait(stream, pending);
     const bring = (): void => memory.copyStep(usedBytes, stream);
     bring();
+    const saveStates = (key: string): boolean => this.#states.save(key, step, lease?.states, stream);
     return (
       this.#graphs.repeat(size, stream) ||
-      this.#compute({ size, context, hasCache: lease !== undefined, bring }, session, signal)
+      this.#compute({ size, context, hasCache: lease !== undefined, bring, saveStates }, session, signal)
     );
   }
 
   /** Replays or captures a graph if this size has one or is due for one, otherwise launches one by one. */
   async #compute(
-    { size, context, hasCache, bring }: BroughtStep,
+    { size, context, hasCache, bring, saveStates }: BroughtStep,
     session: StepSession,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
@@ -224,7 +236,9 @@ export class GpuProgram implements CompiledProgram {
     const { limits } = this.#context.options;
     const opening = this.#plans.opening(size);
     if (opening !== undefined) await opening;
-    const { name, plan, blas } = this.#plans.planFor(size, memory);
+    const wanted = this.#plans.planFor(size, memory);
+    const isSafe = !wanted.blas || saveStates(`${wanted.name} ${size.tokens}`);
+    const { name, plan, blas } = isSafe ? wanted : this.#plans.planFor(size, memory, { blas: false });
     const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
     const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
     const runner = this.#runner(stream, memory);
@@ -292,29 +306,6 @@ export class GpuProgram implements CompiledProgram {
     this.#plans.unbind();
   }
 
-  #lease(kvCache: KvCache | undefined): KvCacheHold | undefined {
-    if (kvCache === undefined) return undefined;
-    if (!(kvCache instanceof GpuKvCache) || kvCache.runtime !== this.#runtime) {
-      throw new BackendError("BACKEND_STEP", "[gpu] the KV cache belongs to another backend");
-    }
-    const { kvCacheType, blockTokens } = this.#context.options.limits;
-    const { type, blockTokens: found } = kvCache.options;
-    if (type !== kvCacheType || found !== blockTokens) {
-      throw new BackendError(
-        "BACKEND_STEP",
-        `[gpu] expected a KV cache of ${kvCacheType} in blocks of ${blockTokens}, found ${type} in blocks of ${found}`,
-      );
-    }
-    const lease = kvCache.lease();
-    const { groups } = this.#context.step.capacity;
-    if (lease.groups.length === groups) return lease;
-    lease[Symbol.dispose]();
-    throw new BackendError(
-      "BACKEND_STEP",
-      `[gpu] expected a KV cache of ${groups} cache groups, found ${lease.groups.length}`,
-    );
-  }
-
   /** After a failure, waits for queued work before its memory is used again. */
   async #settle(): Promise<void> {
     try {
@@ -329,6 +320,7 @@ export class GpuProgram implements CompiledProgram {
     this.#graphs[Symbol.dispose]();
     this.#runtime.release(() => {
       this.#plans[Symbol.dispose]();
+      this.#states[Symbol.dispose]();
       this.#session?.[Symbol.dispose]();
     });
     this.#session = undefined;

@@ -85,10 +85,10 @@ export class StepPlans implements Disposable {
   }
 
   /** The plan for a step of this size; call after `opening`. */
-  planFor(size: LaunchSize, memory: StepMemory): NamedPlan {
+  planFor(size: LaunchSize, memory: StepMemory, { blas: mayUse = true } = {}): NamedPlan {
     const wanted = this.#classOf(size);
     const { blas } = this;
-    if (!wanted.blas || blas === undefined) return this.#plan({ ...wanted, blas: false }, size);
+    if (!wanted.blas || blas === undefined || !mayUse) return this.#plan({ ...wanted, blas: false }, size);
     const found = this.#plan(wanted, size);
     if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, blas: false }, size);
     memory.addBlas();

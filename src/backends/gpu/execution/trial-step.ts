@@ -1,5 +1,5 @@
 // Synthetic steps for verifying a captured graph: as many rows as it was captured for if memory allows, deep in their
-// sequences, in blocks of a small KV cache of their own. Each sequence grows every round, so that every round has new
+// sequences, in blocks and state slots of a small KV cache of their own. Each sequence grows every round, so that every round has new
 // inputs and attends to what earlier rounds have stored. Pure data.
 
 import type { OutputRequest, StepInput } from "../../contract.js";
@@ -75,6 +75,10 @@ export class TrialSteps {
       sequenceOffsets: Int32Array.from({ length: this.sequences + 1 }, (_, sequence) => sequence * this.run),
       blockTables: Array.from({ length: this.sequences }, (_, sequence) => this.#table(sequence)),
       outputs: Array.from({ length: this.outputs }, (_, index) => this.#output(index)),
+      stateReads: Int32Array.from({ length: this.sequences }, (_, sequence) => sequence),
+      stateWrites: Int32Array.from({ length: this.tokens }, (_, row) =>
+        row % this.run === this.run - 1 ? Math.floor(row / this.run) : -1,
+      ),
     };
   }
 

@@ -22,9 +22,11 @@ const TRIMMED_SHARE = 0.75;
 const WRITES_BETWEEN_TRIMS = 64;
 const DAY_MS = 86_400_000;
 /** Age from which a temporary file must belong to a process that died while writing it. */
-const LEFTOVER_MS = 3_600_000;
-const ENTRY = /^[0-9a-f]{64}\.kernel$/;
-const UNFINISHED = /^(?:[0-9a-f]{64}\.kernel|[\w-]+\.json)\.[0-9a-f]+\.tmp$/;
+export const LEFTOVER_MS = 3_600_000;
+/** The file names of entries. */
+export const KERNEL_ENTRY = /^[0-9a-f]{64}\.kernel$/;
+/** The file names of entries that are being written. */
+export const UNFINISHED_ENTRY = /^(?:[0-9a-f]{64}\.kernel|[\w-]+\.json)\.[0-9a-f]+\.tmp$/;
 
 interface KernelCacheLimits {
   readonly maxFolderBytes?: number;
@@ -82,8 +84,8 @@ export class KernelCache {
       const path = join(this.folder, name);
       const found = await stat(path).catch(() => undefined);
       if (found === undefined || !found.isFile()) continue;
-      if (UNFINISHED.test(name) && Date.now() - found.mtimeMs > LEFTOVER_MS) await rm(path, { force: true });
-      if (ENTRY.test(name)) entries.push({ path, sizeBytes: found.size, usedMs: found.mtimeMs });
+      if (UNFINISHED_ENTRY.test(name) && Date.now() - found.mtimeMs > LEFTOVER_MS) await rm(path, { force: true });
+      if (KERNEL_ENTRY.test(name)) entries.push({ path, sizeBytes: found.size, usedMs: found.mtimeMs });
     }
     let total = entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     if (total <= this.#maxFolderBytes) return;
@@ -108,6 +110,16 @@ function entryOf(code: Uint8Array): Buffer {
   header.write(MAGIC, "latin1");
   checksum(code).copy(header, CHECKSUM_OFFSET);
   return Buffer.concat([header, code]);
+}
+
+/** Whether a file is a complete entry that matches its checksum. */
+export function isIntactEntry(path: string): boolean {
+  try {
+    const { size } = statSync(path);
+    return size > HEADER_BYTES && size <= MAX_ENTRY_BYTES && checkedCode(readFileSync(path)) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function checkedCode(entry: Buffer): Uint8Array | undefined {

@@ -1,23 +1,33 @@
 // Where attention writes its result, and in which form: the defines and arguments of kernels/attention/output.h.
 
-import type { LaunchSpec, MemoryPlace } from "./launch.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import type { LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { ValuePlace } from "./context.js";
-import type { MatmulInput } from "./inputs.js";
-import { FLOAT_BYTES } from "./regions.js";
+import type { HandedInput } from "./inputs.js";
+import { FLOAT_BYTES, HALF_BYTES } from "./regions.js";
 import { shifted } from "./scratch.js";
 
-const OUTPUTS = { floats: 0, quantized: 1, half: 2 } as const;
+const OUTPUTS = { floats: 0, quantized: 1, half: 2, slots: 3, wide: 4 } as const;
 
 export interface Written {
-  readonly define: number;
+  /** What a kernel is compiled with: one set of defines, or two that steps choose from. */
+  readonly forms: readonly Defines[];
+  /** Index in `forms` for a step of this size. */
+  formOf(size: LaunchSize): number;
   readonly values: LaunchSpec["arguments"];
   /** The same arguments from a later token on. */
   from(token: number): LaunchSpec["arguments"];
 }
 
-export function writtenOutput(out: ValuePlace, handed: MatmulInput | undefined): Written {
+export function writtenOutput(out: ValuePlace, handed: HandedInput | undefined): Written {
   const none = { out: 0, quantized: 0, scales: 0, sums: 0, halves: 0, row_scales: 0, out_stride: 0, half_stride: 0 };
   const { width } = out;
+  const written = (form: keyof typeof OUTPUTS, from: Written["from"]): Written => ({
+    forms: [{ OUTPUT: OUTPUTS[form] }],
+    formOf: () => 0,
+    values: from(0),
+    from,
+  });
   const at = (place: MemoryPlace, bytes: number): MemoryPlace => shifted(place, bytes);
   switch (handed?.form) {
     case "quantized": {
@@ -27,16 +37,29 @@ export function writtenOutput(out: ValuePlace, handed: MatmulInput | undefined):
         scales: at(handed.scales, (token * width * FLOAT_BYTES) / 32),
         sums: at(handed.sums, (token * width * FLOAT_BYTES) / 16),
       });
-      return { define: OUTPUTS.quantized, values: from(0), from };
+      return written("quantized", from);
     }
     case "half": {
       const from = (token: number): LaunchSpec["arguments"] => ({
         ...none,
-        halves: at(handed.halves, token * handed.stride * 2),
+        halves: at(handed.halves, token * handed.stride * HALF_BYTES),
         row_scales: at(handed.rowScales, token * FLOAT_BYTES),
         half_stride: handed.stride,
       });
-      return { define: OUTPUTS.half, values: from(0), from };
+      return written("half", from);
+    }
+    case "slots": {
+      const rowHalves = handed.slots * handed.stride;
+      const from = (token: number): LaunchSpec["arguments"] => ({
+        ...none,
+        halves: at(handed.halves, token * rowHalves * HALF_BYTES),
+        row_scales: at(handed.rowScales, token * handed.slots * FLOAT_BYTES),
+        half_stride: rowHalves,
+      });
+      if (!handed.canBeWide) return written("slots", from);
+      const chunks = handed.groupChunks === 1 ? {} : { GROUP_CHUNKS: handed.groupChunks };
+      const forms = [{ OUTPUT: OUTPUTS.slots }, { OUTPUT: OUTPUTS.wide, ...chunks }];
+      return { ...written("slots", from), forms, formOf: (size) => (handed.isWide(size) ? 1 : 0) };
     }
     case undefined:
     case "floats": {
@@ -46,7 +69,7 @@ export function writtenOutput(out: ValuePlace, handed: MatmulInput | undefined):
         out: at(place, token * stride * FLOAT_BYTES),
         out_stride: stride,
       });
-      return { define: OUTPUTS.floats, values: from(0), from };
+      return written("floats", from);
     }
     default:
       return handed satisfies never;

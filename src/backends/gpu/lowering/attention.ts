@@ -12,15 +12,21 @@ import {
   tiledShape,
   visibleSplits,
 } from "../memory/kv-layout.js";
-import { wideSplitRows, wideSplitShape, wideTiledShape } from "../memory/wide-attention.js";
+import {
+  narrowSplitShape,
+  type WideShape,
+  wideSplitRows,
+  wideSplitShape,
+  wideTiledShape,
+} from "../memory/wide-attention.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
-import { type DecodeAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
+import { type PartedAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
 import { deepAttention } from "./deep-attention.js";
-import type { MatmulInput } from "./inputs.js";
+import type { HandedInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
 import { cacheDefines, layerArguments, tableArguments } from "./rope.js";
@@ -29,6 +35,8 @@ import { shifted } from "./scratch.js";
 /** Of several splits, and of one. */
 const SPLIT_KERNELS = ["attention_split", "attention_whole"];
 const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
+/** kMergedSplits of attention/wide-split.hip. */
+const MAX_MERGED_SPLITS = 4;
 /** Fewer tokens of a sequence than this would leave most of a tile empty. */
 const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
@@ -56,7 +64,7 @@ interface AttentionCircumstances {
 function lowerAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
   const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
@@ -100,7 +108,7 @@ function prefillKernel({ options }: LoweringContext, operation: AttentionOperati
 function tiledAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
 ): LaunchSpec {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale, sinks } = operation;
@@ -110,19 +118,18 @@ function tiledAttention(
   return {
     label: "attention, tiled",
     file: shape.file,
-    variants: [
-      {
-        kernel: shape.kernel,
-        defines: {
-          ...cacheDefines(context, operation),
-          ...attentionDefines(operation),
-          ...shape.defines,
-          GROUP: heads / kvHeads,
-          OUTPUT: written.define,
-        },
-        sharedBytes: shape.sharedBytes,
+    variants: written.forms.map((form) => ({
+      kernel: shape.kernel,
+      defines: {
+        ...cacheDefines(context, operation),
+        ...attentionDefines(operation),
+        ...shape.defines,
+        GROUP: heads / kvHeads,
+        ...form,
       },
-    ],
+      sharedBytes: shape.sharedBytes,
+    })),
+    choose: (size) => written.formOf(size),
     arguments: {
       tiles: context.stepField("tiles"),
       positions: context.stepField("positions"),
@@ -144,23 +151,24 @@ interface Taken {
   /** Which steps take split attention by itself. */
   split(size: LaunchSize): boolean;
   /** What the others have instead, where it leaves parts as well. */
-  readonly decode: DecodeAttention | undefined;
+  readonly decode: PartedAttention | undefined;
 }
 
 /** Tokens are split into turns if their partial results are too much for the memory set aside. */
 function splitAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   { split, decode }: Taken,
 ): readonly LaunchSpec[] {
   const region = context.regions.attention;
   const launches: LaunchSpec[] = decode === undefined ? [] : [decode.launch];
   for (let first = 0; first < context.step.capacity.tokens; first += region.tokens) {
     const tokensOf = (size: LaunchSize): number => Math.max(0, Math.min(region.tokens, size.tokens - first));
-    launches.push(splitTurn(context, operation, handed, first, (size) => (split(size) ? tokensOf(size) : 0)));
+    const turn = splitTurn(context, operation, handed, first, (size) => (split(size) ? tokensOf(size) : 0));
+    launches.push(turn.launch);
     const isParted = (size: LaunchSize): boolean =>
-      split(size) ? visibleSplits(operation, size.splits) > 1 : first === 0 && decode?.leavesParts(size) === true;
+      split(size) ? turn.leavesParts(size) : first === 0 && decode?.leavesParts(size) === true;
     launches.push(combinedTurn(context, operation, handed, first, (size) => (isParted(size) ? tokensOf(size) : 0)));
   }
   return launches;
@@ -171,32 +179,49 @@ type TokenCount = (size: LaunchSize) => number;
 function splitTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   first: number,
   tokensOf: TokenCount,
-): LaunchSpec {
+): PartedAttention {
   const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
   const { heads, kvHeads, scale } = operation;
   const written = writtenOutput(out, handed);
-  const { device, limits } = context.options;
-  const wide = wideSplitShape(limits.kvCacheType, operation, device);
+  const shapes = wideShapes(context, operation);
+  const shapeOf = (size: LaunchSize): number => {
+    const fits = ({ rows }: WideShape): boolean =>
+      tokensOf(size) * visibleSplits(operation, size.splits) * wideSplitRows(operation, { rows }) <=
+      context.options.device.multiprocessors;
+    return Math.max(0, shapes.findLastIndex(fits));
+  };
+  const isWide = shapes.length > 0;
+  const rowsFor = (size: LaunchSize): number =>
+    isWide ? wideSplitRows(operation, shapes[shapeOf(size)]) : splitRows(operation);
+  const { tileArrivals, tileBlocks } = context.regions;
+  const merges = (size: LaunchSize): boolean =>
+    isWide &&
+    visibleSplits(operation, size.splits) <= MAX_MERGED_SPLITS &&
+    tokensOf(size) * rowsFor(size) <= tileBlocks;
   const defines = {
     ...cacheDefines(context, operation),
     ...attentionDefines(operation),
-    ...wide?.defines,
     GROUP: heads / kvHeads,
-    OUTPUT: written.define,
   };
-  const kernels = wide === undefined ? SPLIT_KERNELS : WIDE_SPLIT_KERNELS;
-  return {
+  const kernels = isWide ? WIDE_SPLIT_KERNELS : SPLIT_KERNELS;
+  const shapeVariants: readonly { readonly shape: Defines; readonly sharedBytes?: number }[] = isWide
+    ? shapes.map(({ defines: shape, sharedBytes }) => ({ shape, sharedBytes }))
+    : [{ shape: {} }];
+  const launch: LaunchSpec = {
     label: "attention",
-    file: wide === undefined ? "attention/split" : "attention/wide-split",
-    variants: kernels.map((kernel) => ({
-      kernel,
-      defines,
-      ...(wide === undefined ? {} : { sharedBytes: wide.sharedBytes }),
-    })),
-    choose: (size) => (visibleSplits(operation, size.splits) > 1 ? 0 : 1),
+    file: isWide ? "attention/wide-split" : "attention/split",
+    variants: shapeVariants.flatMap(({ shape, ...rest }) =>
+      kernels.flatMap((kernel) =>
+        written.forms.map((form) => ({ kernel, defines: { ...defines, ...shape, ...form }, ...rest })),
+      ),
+    ),
+    choose: (size) => {
+      const isWhole = visibleSplits(operation, size.splits) === 1;
+      return (shapeOf(size) * kernels.length + (isWhole ? 1 : 0)) * written.forms.length + written.formOf(size);
+    },
     arguments: {
       ...partArguments(context, operation, first),
       ...written.from(first),
@@ -207,28 +232,37 @@ function splitTurn(
       kv_heads: kvHeads,
       ...layerArguments(context, operation.layer),
       scale,
+      ...(isWide ? { arrivals: tileArrivals } : {}),
     },
-    grid: (size) => [
-      visibleSplits(operation, size.splits),
-      wide === undefined ? splitRows(operation) : wideSplitRows(operation, wide),
-      tokensOf(size),
-    ],
+    ...(isWide ? { sized: (size) => ({ merges: merges(size) ? 1 : 0 }) } : {}),
+    grid: (size) => [visibleSplits(operation, size.splits), rowsFor(size), tokensOf(size)],
     // A later turn does not know that the tokens before its own belong to the same step, and would read keys early.
     ...(first > 0 ? { alone: true } : {}),
   };
+  return { launch, leavesParts: (size) => visibleSplits(operation, size.splits) > 1 && !merges(size) };
+}
+
+/** Shapes of attention over wide heads, that of most heads a block first; none: heads are not wide. */
+function wideShapes({ options }: LoweringContext, operation: AttentionOperation): readonly WideShape[] {
+  const { device, limits, deterministic } = options;
+  const shape = wideSplitShape(limits.kvCacheType, operation, device);
+  if (shape === undefined) return [];
+  // Bits would depend on the batch size.
+  const narrow = deterministic ? undefined : narrowSplitShape(limits.kvCacheType, operation, device);
+  return narrow === undefined || narrow.rows >= shape.rows ? [shape] : [shape, narrow];
 }
 
 function combinedTurn(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   first: number,
   tokensOf: TokenCount,
 ): LaunchSpec {
   const { heads, valueWidth } = operation;
   const { device, deterministic } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
-  const defines = { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, OUTPUT: written.define };
+  const defines = { ...mergeDefines(operation), VALUE_WIDTH: valueWidth };
   const manyBlocks = Math.ceil(valueWidth / FEW_COMBINED_COLUMNS);
   // Bits would depend on the longest sequence of the batch.
   const isDivided = (size: LaunchSize): boolean =>
@@ -239,11 +273,10 @@ function combinedTurn(
   return {
     label: "attention, merged",
     file: "attention/combine",
-    variants: [
-      { kernel: "attention_combine", defines },
-      { kernel: "attention_combine", defines: { ...defines, COMBINED_COLUMNS: FEW_COMBINED_COLUMNS } },
-    ],
-    choose: (size) => (isDivided(size) ? 1 : 0),
+    variants: [{}, { COMBINED_COLUMNS: FEW_COMBINED_COLUMNS }].flatMap((columns) =>
+      written.forms.map((form) => ({ kernel: "attention_combine", defines: { ...defines, ...form, ...columns } })),
+    ),
+    choose: (size) => (isDivided(size) ? 1 : 0) * written.forms.length + written.formOf(size),
     arguments: { ...partArguments(context, operation, first), ...written.from(first) },
     grid: (size) => [heads * (isDivided(size) ? manyBlocks : combinedBlocks(valueWidth)), tokensOf(size), 1],
   };

@@ -5,7 +5,14 @@ import type { Activation, AttentionOperation, ExpertGating, RouteExpertsOperatio
 import type { Defines } from "../kernels/kernel-source.js";
 
 /** ACTIVATION of kernels/device/activation.h. */
-const ACTIVATIONS: Readonly<Record<Activation, number>> = { silu: 0, gelu: 1, sigmoid: 2, "swiglu-oai": 3 };
+const ACTIVATIONS: Readonly<Record<Activation, number>> = {
+  silu: 0,
+  gelu: 1,
+  sigmoid: 2,
+  "swiglu-oai": 3,
+  relu: 4,
+  identity: 5,
+};
 
 /** What a gated linear unit is compiled with. */
 export function activationDefines(activation: Activation): Defines {
@@ -42,8 +49,9 @@ function temperatureDefines({
 }
 
 /** What the kernel that merges the splits of attention is compiled with. */
-export function mergeDefines({ window, chunk, sinks }: AttentionOperation): Defines {
+export function mergeDefines({ window, chunk, first, sinks }: AttentionOperation): Defines {
   return {
+    ...(first === undefined ? {} : { FIRST: first }),
     ...(window === undefined ? {} : { WINDOW: window }),
     ...(chunk === undefined ? {} : { CHUNK: chunk }),
     ...(sinks === undefined ? {} : { SINKS: 1 }),

@@ -2,7 +2,7 @@
 
 import type { FusedProgram, Group } from "../../../graph/fusion.js";
 import { kvGroups, kvPlaces } from "../../../graph/cache-groups.js";
-import { inputsOf, type ValueId, type WeightId } from "../../../graph/operation.js";
+import { inputsOf, type StateId, type ValueId, type WeightId } from "../../../graph/operation.js";
 import type { RowSymbol, Value } from "../../../graph/program.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { ProgramLimits } from "../../contract.js";
@@ -10,6 +10,7 @@ import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
 import type { LaunchSize, MemoryPlace } from "./launch.js";
 import { type GroupField, StepLayout, type StepField } from "./step-layout.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
+import { stateSlotLayout } from "../memory/state-layout.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
 import type { BatchClass } from "./matmul-selection.js";
@@ -31,6 +32,8 @@ export interface ValuePlace {
   readonly stride: number;
   readonly width: number;
   readonly rows: RowSymbol;
+  /** Floats from the results of one slot to those of the next, if a grouped matmul leaves room between them. */
+  readonly slotStride?: number;
 }
 
 /** Offsets of the counts in `StepHead`, kernels/device/step.h. */
@@ -72,6 +75,7 @@ export class LoweringContext {
       outputs,
       tileTokens: TILE_TOKENS,
       groups: Math.max(1, ...this.#groups.map((group) => group + 1)),
+      states: options.fused.program.kv.states !== undefined,
     });
     this.constants = constants.floats;
     this.#stretches = constants.stretches;
@@ -120,6 +124,18 @@ export class LoweringContext {
     return { space: "constants", byteOffset: this.#stretches[rope] * FLOAT_BYTES };
   }
 
+  /** What kernels find a recurrent state with (kernels/recurrent/state.h). */
+  stateArguments(state: StateId): Readonly<Record<string, MemoryPlace | number>> {
+    const { byteOffsets, slotBytes } = stateSlotLayout(this.options.fused.program.kv.states);
+    return {
+      step: this.stepField("head"),
+      runs: this.stepField("stateRuns"),
+      state_writes: this.stepField("stateWrites"),
+      state_offset: byteOffsets[state] / FLOAT_BYTES,
+      slot_stride: slotBytes / FLOAT_BYTES,
+    };
+  }
+
   /** Whether the only reader of a value is that group. */
   isOnlyReadBy(id: ValueId, groupIndex: number): boolean {
     const { hidden, logits } = this.options.fused.program;
@@ -133,7 +149,7 @@ export class LoweringContext {
     );
   }
 
-  /** Whether a value is the logits of a router. */
+  /** Whether a value is the logits of a router, or the weight of a shared expert. */
   isRouted(id: ValueId): boolean {
     return this.#routed.has(id);
   }
@@ -177,9 +193,10 @@ function rootsRead({ parts }: Group, values: readonly Value[]): ReadonlySet<Valu
   return new Set(parts.flatMap((part) => inputsOf(part)).map((id) => values[id].base ?? id));
 }
 
-/** The values that routers read. */
-function routedIn({ program }: FusedProgram): ReadonlySet<ValueId> {
-  return new Set(
-    program.operations.flatMap((operation) => (operation.kind === "route-experts" ? [operation.input] : [])),
-  );
+/** The values that routers read, and the weights of shared experts, which the same launches compute. */
+function routedIn({ program, experts }: FusedProgram): ReadonlySet<ValueId> {
+  return new Set([
+    ...program.operations.flatMap((operation) => (operation.kind === "route-experts" ? [operation.input] : [])),
+    ...experts.flatMap(({ shared }) => shared?.weight?.out ?? []),
+  ]);
 }

@@ -11,7 +11,7 @@ import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
-import type { MatmulInput } from "./inputs.js";
+import type { HandedInput } from "./inputs.js";
 import { cacheDefines, layerArguments, preparationArguments, preparationDefines, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
@@ -21,7 +21,7 @@ const INT_BYTES = 4;
  */
 const MAX_SINGLE_BLOCKS = 2;
 
-export interface DecodeAttention {
+export interface PartedAttention {
   readonly launch: LaunchSpec;
   /** Whether results are in parts yet, for a step that takes this way. */
   leavesParts(size: LaunchSize): boolean;
@@ -98,10 +98,10 @@ function inputsOf({ query }: AttentionOperation, group: HeadStoreGroup): readonl
 export function decodeAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   group: HeadStoreGroup,
   isDeep: (size: LaunchSize) => boolean,
-): DecodeAttention {
+): PartedAttention {
   const { heads, kvHeads } = operation;
   const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
@@ -122,7 +122,7 @@ export function decodeAttention(
     ...preparationDefines(context, group),
     ...attentionDefines(operation),
     GROUP: heads / kvHeads,
-    OUTPUT: written.define,
+    ...written.forms[0],
   };
   const launch: LaunchSpec = {
     label: "rope, store and attention",

@@ -10,7 +10,7 @@ import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { decodeArguments, isDecoding, partArguments } from "./decode-attention.js";
-import type { MatmulInput } from "./inputs.js";
+import type { HandedInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { cacheDefines, preparationDefines } from "./rope.js";
 
@@ -24,7 +24,7 @@ export interface DeepAttention {
 export function deepAttention(
   context: LoweringContext,
   operation: AttentionOperation,
-  handed: MatmulInput | undefined,
+  handed: HandedInput | undefined,
   group: HeadStoreGroup,
 ): DeepAttention | undefined {
   const { device, kind, limits, deterministic } = context.options;
@@ -58,7 +58,7 @@ export function deepAttention(
     variants: [
       {
         kernel: "attention_deep_combine",
-        defines: { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, OUTPUT: written.define },
+        defines: { ...mergeDefines(operation), VALUE_WIDTH: valueWidth, ...written.forms[0] },
       },
     ],
     arguments: { ...partArguments(context, operation, 0), ...written.from(0), most_parts: mostParts },

@@ -1,20 +1,24 @@
 // A network of experts for batches that are neither small nor the BLAS library's: one norm for the router, the experts and the
 // shared expert; gate and up of all of them; their last matmul; and the sum over slots with the shared expert and the
-// residual. The shared expert is one more matrix of the grouped matmuls, so that it has no launches of its own.
+// residual. The shared expert is one more matrix of the grouped matmuls, so that it has no launches of its own. Steps with few
+// slots an expert take dot products over sorted slots, the others the matrix units.
 
 import type { ExpertNetwork, SharedExpert } from "../../../graph/expert-network.js";
-import type { WeightedRmsNorm } from "../../../graph/fusion.js";
+import type { Group, WeightedRmsNorm } from "../../../graph/fusion.js";
 import type { GroupedMatmulOperation, MatmulOperation } from "../../../graph/operation.js";
-import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
-import { expertOrderLaunch } from "./expert-order.js";
-import { lowerRoute, type SlotSum, slotSumLaunch } from "./experts.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
+import { hasFewSlots, matrixCount } from "./expert-tiles.js";
 import { byWidth, canBeGated, type GroupedGemm, groupedGemmLaunch, isRouted, usesGroupedGemm } from "./grouped-gemm.js";
 import { prepareGroupedInput } from "./grouped-input.js";
-import { prepareNormedHalves } from "./inputs.js";
-import type { LaunchSpec } from "./launch.js";
-import type { MatmulLowering } from "./matmul-groups.js";
+import { type MatmulInput, prepareNormed } from "./inputs.js";
+import { type LaunchSize, type LaunchSpec, onlyIf } from "./launch.js";
+import type { MatmulLowering, TargetedMatmul } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
-import { addRows } from "./rows.js";
+import { lowerNetworkSum } from "./network-sum.js";
+import { networkInput } from "./regions.js";
+import { routeAndOrder } from "./route-order.js";
+import { isRouterRow } from "./shared-slots.js";
+import { fitsSortedGemv, sortedGemvLaunch } from "./sorted-gemv.js";
 import type { StepItem } from "./step-item.js";
 
 /** A network whose norm and router are part of the run. */
@@ -35,6 +39,7 @@ export function isGemmNetwork(
   if (matmuls.some(({ weight }) => isPlain(options.weights[weight]))) return false;
   if (!matmuls.every((operation) => usesGroupedGemm(context, operation, size)) || !canBeGated(context, gate, up))
     return false;
+  if (shared?.weight !== undefined && !isRouterRow(options, network)) return false;
   return shared === undefined || isOneMoreExpert(context, network, shared);
 }
 
@@ -65,71 +70,136 @@ function isOneMoreExpert(
   });
 }
 
-/** The launches of such a network. */
+/** The launches of such a network, and the input of `next`, the group after it, if the last of them leaves that. */
 export function lowerGemmNetwork(
   context: LoweringContext,
   matmuls: MatmulLowering,
   network: NormedNetwork,
-): readonly StepItem[] {
-  const { norm, router, route, gate, up, activation, down, shared } = network;
+  next: Group | undefined,
+): { readonly items: readonly StepItem[]; readonly handed: MatmulInput | undefined } {
+  const { norm, router, route, gate, shared } = network;
   if (!isRouted(gate)) throw new TypeError("a router chooses these experts");
-  const { regions } = context;
-  const normed = prepareNormedHalves(context, norm, context.matrix(norm.out));
+  const floats = context.matrix(norm.out);
+  const normed = prepareNormed(context, norm, "half", floats);
+  const parts = expertParts(context, network);
+  const isSorted = sortedSteps(context, network, matmuls.size);
+  const isOther = (size: LaunchSize): boolean => isSorted?.(size) !== true;
+  const sorted = isSorted === undefined ? undefined : sortedLaunches(context, network, parts, isSorted);
+  const sum = lowerNetworkSum(context, matmuls, network, parts.last.shared?.out, next);
+  const items = [
+    onlyIf(isOther, normed.launch),
+    ...(sorted === undefined ? [] : [sorted.norm]),
+    ...matmuls.projectNormed(router, normed.input, floats, weighing(context, shared)),
+    ...routeAndOrder(context, route, gate, isSorted),
+    ...(sorted?.matmuls ?? []),
+    ...gemmLaunches(context, network, parts, normed.input).map((launch) => onlyIf(isOther, launch)),
+    ...sum.launches,
+  ];
+  return { items, handed: sum.handed };
+}
+
+/** The matmul of the shared expert's weight and where its result goes, if there is one. */
+function weighing(context: LoweringContext, shared: SharedExpert | undefined): TargetedMatmul | undefined {
+  const operation = shared?.weight;
+  if (operation === undefined) return undefined;
+  const { rows } = context.values[operation.out];
+  return { operation, out: { place: context.regions.sharedExpert.weight, stride: 1, width: 1, rows } };
+}
+
+/** Gate and up, and the last matmul, with the shared expert's. */
+interface ExpertParts {
+  readonly gated: GroupedGemm;
+  readonly last: GroupedGemm;
+}
+
+function expertParts(
+  context: LoweringContext,
+  { gate, up, activation, down, shared, out }: NormedNetwork,
+): ExpertParts {
   const own = (place: SharedPlace, width: number): ValuePlace => ({
-    place: regions.sharedExpert[place],
+    place: context.regions.sharedExpert[place],
     stride: width,
     width,
-    rows: context.values[network.out].rows,
+    rows: context.values[out].rows,
   });
-  const sharedActivation = shared === undefined ? undefined : own("activation", gate.outputs);
-  const sharedOut = shared === undefined ? undefined : own("out", down.outputs);
   const gated: GroupedGemm = {
     matmuls: [gate, up],
     gated: activation.activation,
     out: context.matrix(activation.out),
-    ...(shared === undefined || sharedActivation === undefined
-      ? {}
-      : { shared: { weights: [shared.gate.weight, shared.up.weight], out: sharedActivation } }),
   };
-  const last: GroupedGemm = {
-    matmuls: [down],
-    out: context.matrix(down.out),
-    ...(shared === undefined || sharedOut === undefined
-      ? {}
-      : { shared: { weights: [shared.down.weight], out: sharedOut } }),
+  const last: GroupedGemm = { matmuls: [down], out: context.matrix(down.out) };
+  if (shared === undefined) return { gated, last };
+  const [first, result] = [own("activation", gate.outputs), own("out", down.outputs)];
+  return {
+    gated: { ...gated, shared: { weights: [shared.gate.weight, shared.up.weight], out: first } },
+    last: { ...last, shared: { weights: [shared.down.weight], out: result } },
   };
+}
+
+/** On the matrix units. */
+function gemmLaunches(
+  context: LoweringContext,
+  { gate, down }: NormedNetwork,
+  { gated, last }: ExpertParts,
+  normed: ReturnType<typeof prepareNormed<"half">>["input"],
+): readonly LaunchSpec[] {
   return [
-    normed.launch,
-    ...matmuls.projectNormed(router, normed.input, context.matrix(norm.out)),
-    lowerRoute(context, route),
-    expertOrderLaunch(context, gate),
     ...byWidth(context, gate, (wide, isNeeded) => {
-      if (!wide) return [groupedGemmLaunch(context, { ...normed.input, lowHalves: 0 }, gated, isNeeded)];
+      if (!wide) return [groupedGemmLaunch(context, { ...normed, lowHalves: 0 }, gated, isNeeded)];
       const { launches, input } = prepareGroupedInput(context, gate, wide, isNeeded);
       return [...launches, groupedGemmLaunch(context, input, gated, isNeeded)];
     }),
     ...byWidth(context, down, (wide, isNeeded) => {
-      const { launches, input } = prepareGroupedInput(context, down, wide, isNeeded, sharedActivation);
+      const { launches, input } = prepareGroupedInput(context, down, wide, isNeeded, gated.shared?.out);
       return [...launches, groupedGemmLaunch(context, input, last, isNeeded)];
     }),
-    ...lowerSum(context, network, sharedOut),
   ];
 }
 
-type SharedPlace = keyof LoweringContext["regions"]["sharedExpert"];
-
-/** The sum goes right to the result, unless that lies where the slots are. */
-function lowerSum(
-  context: LoweringContext,
-  { sum, down, residual, out: result }: ExpertNetwork,
-  shared: ValuePlace | undefined,
-): readonly LaunchSpec[] {
-  const { slotOf } = context.options.fused.memory;
-  const out = context.matrix(result);
-  const added = residual === undefined ? undefined : context.matrix(residual);
-  const others: Omit<SlotSum, "out"> = shared === undefined ? {} : { shared };
-  if (added === undefined || slotOf[result] !== slotOf[down.out])
-    return [slotSumLaunch(context, sum, { out, ...others, ...(added === undefined ? {} : { residual: added }) })];
-  const summed = context.matrix(sum.out);
-  return [slotSumLaunch(context, sum, { out: summed, ...others }), addRows(context, summed, added, out)];
+/** Which steps of this class take dot products over sorted slots; undefined: none does. */
+function sortedSteps(
+  { options, values }: LoweringContext,
+  { gate, down, router, out }: NormedNetwork,
+  size: LoweringSize,
+): ((step: LaunchSize) => boolean) | undefined {
+  const { rows } = values[out];
+  const { weights } = options;
+  const fits = [gate, down].every(({ weight }) => fitsSortedGemv(weights[weight].shape[0]));
+  const batch = classOf(size, rows);
+  if ((batch !== "medium" && batch !== "large") || !fits || gate.outputs % 32 !== 0) return undefined;
+  // The router would want f16 rows.
+  if (!isPlain(weights[router.weight])) return undefined;
+  const experts = matrixCount(gate, weights[gate.weight]);
+  return (step) => hasFewSlots(rowsOf(step, rows), gate.slots, experts);
 }
+
+function sortedLaunches(
+  context: LoweringContext,
+  network: NormedNetwork,
+  { gated, last }: ExpertParts,
+  isNeeded: (step: LaunchSize) => boolean,
+): { readonly norm: LaunchSpec; readonly matmuls: readonly LaunchSpec[] } {
+  const { norm, gate, up, activation, down } = network;
+  if (!isRouted(gate) || !isRouted(down)) throw new TypeError("a router chooses these experts");
+  const normed = prepareNormed(context, norm, "quantized", context.matrix(norm.out));
+  const quantized = networkInput(context.options, network, context.regions.handedInput);
+  return {
+    norm: onlyIf(isNeeded, normed.launch),
+    matmuls: [
+      sortedGemvLaunch(
+        context,
+        {
+          matmuls: [gate, up],
+          input: normed.input,
+          gated: { activation: activation.activation, quantized },
+          out: gated.out,
+          shared: gated.shared,
+        },
+        isNeeded,
+      ),
+      sortedGemvLaunch(context, { matmuls: [down], input: quantized, out: last.out, shared: last.shared }, isNeeded),
+    ],
+  };
+}
+
+type SharedPlace = keyof LoweringContext["regions"]["sharedExpert"];

@@ -15,7 +15,7 @@ import type { MatmulLowering } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
 import { groupedInput, networkInput, type QuantizedPlace } from "./regions.js";
 import { normRows } from "./rows.js";
-import { sharedSlots } from "./shared-slots.js";
+import { isRouterRow, sharedSlots } from "./shared-slots.js";
 import type { StepItem } from "./step-item.js";
 
 const ROUTER_THREADS = 128;
@@ -27,7 +27,7 @@ const CHOICE_THREADS = 128;
 /** Whether steps of this size compute the network as few launches. Deterministic mode always does, or never. */
 export function isFusedNetwork(context: LoweringContext, network: ExpertNetwork, size: LoweringSize): boolean {
   const { options, values } = context;
-  const { gate, up, down, route, norm } = network;
+  const { gate, up, down, route, norm, shared } = network;
   const isSmall = options.deterministic || classOf(size, values[network.out].rows) === "small";
   if (!isSmall || route.used > CHOICE_THREADS) return false;
   if ([gate, up, down].some(({ weight }) => isPlain(options.weights[weight]))) return false;
@@ -38,7 +38,19 @@ export function isFusedNetwork(context: LoweringContext, network: ExpertNetwork,
     const input = context.matrix(norm.input);
     if (!canBeNormed(input.width) || !isAligned(input)) return false;
   }
+  // The shared expert's weight goes into the scales of its slots, and the router's launch makes it.
+  if (shared?.weight !== undefined) {
+    const isWeighedThere = sharedSlots(options, network) > 0 && isRouterRow(options, network);
+    if (!isWeighedThere || !isReadByRouter(context, network)) return false;
+  }
   return sumShape(context, network) !== undefined;
+}
+
+/** Whether the router's launch norms the row itself. */
+function isReadByRouter({ options, values }: LoweringContext, { norm, router }: ExpertNetwork): boolean {
+  if (norm === undefined || router === undefined) return false;
+  const held = Math.ceil(values[norm.input].width / (4 * ROUTER_THREADS));
+  return isPlain(options.weights[router.weight]) && router.scale === undefined && held <= MAX_ROUTER_QUADS;
 }
 
 /** The launches of a network that is fused. */
@@ -61,17 +73,12 @@ export function lowerNetwork(
 }
 
 /** The router's logits, from a row that it norms itself. */
-function lowerLogits(
-  context: LoweringContext,
-  matmuls: MatmulLowering,
-  { norm, router }: ExpertNetwork,
-): readonly StepItem[] {
+function lowerLogits(context: LoweringContext, matmuls: MatmulLowering, network: ExpertNetwork): readonly StepItem[] {
+  const { norm, router, shared } = network;
   if (norm === undefined || router === undefined) return [];
   const input = context.matrix(norm.input);
-  const held = Math.ceil(input.width / (4 * ROUTER_THREADS));
-  const readable = isPlain(context.options.weights[router.weight]) && router.scale === undefined;
-  if (!readable || held > MAX_ROUTER_QUADS) return matmuls.project({ norm, matmuls: [router] }, undefined);
-  return [routerLaunch(context, input, normedRows(context, input, norm), router)];
+  if (!isReadByRouter(context, network)) return matmuls.project({ norm, matmuls: [router] }, undefined);
+  return [routerLaunch(context, input, normedRows(context, input, norm), router, shared?.weight)];
 }
 
 function routerLaunch(
@@ -79,6 +86,7 @@ function routerLaunch(
   input: ValuePlace,
   normed: NormedRows,
   { weight, bias, out: result }: MatmulOperation,
+  shared: MatmulOperation | undefined,
 ): LaunchSpec {
   const out = context.matrix(result);
   return {
@@ -101,14 +109,17 @@ function routerLaunch(
       norm_weight: normed.weight,
       weights: context.weight(weight),
       bias: context.weight(bias),
+      shared: context.weight(shared?.weight),
       row_count: context.rowCount(out.rows),
       out: out.place,
+      shared_out: shared === undefined ? 0 : context.regions.sharedExpert.weight,
+      experts: out.width,
       width: input.width,
       input_stride: normed.stride,
       out_stride: out.stride,
       epsilon: normed.epsilon,
     },
-    grid: (size) => [out.width, rowsOf(size, out.rows), 1],
+    grid: (size) => [out.width + (shared === undefined ? 0 : 1), rowsOf(size, out.rows), 1],
   };
 }
 
@@ -212,6 +223,7 @@ function sumLaunch(
       selection_bias: context.weight(route.bias),
       weights: context.weight(down.weight),
       shared: context.weight(shared),
+      shared_weight: network.shared?.weight === undefined ? 0 : context.regions.sharedExpert.weight,
       bias: context.weight(down.bias),
       factor: context.weight(down.scale),
       residual: residual?.place ?? 0,

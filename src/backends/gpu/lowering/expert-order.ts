@@ -2,7 +2,7 @@
 // of a layer's experts. Its grid does not depend on how the router chose, so that captured graphs serve every choice.
 
 import { type LoweringContext, rowsOf } from "./context.js";
-import { expertTile, matrixCount, type RoutedMatmul } from "./expert-tiles.js";
+import { expertTile, matrixCount, type RoutedMatmul, SORTED_TILE_TOKENS } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 
@@ -20,11 +20,33 @@ export function tileIndex(context: LoweringContext, operation: RoutedMatmul, siz
   return expertTile(tokens, operation.slots, matrixCount(operation, context.options.weights[operation.weight]));
 }
 
-/** Sorts the slots of a step by the experts that were chosen for the matmul's rows. */
-export function expertOrderLaunch(context: LoweringContext, operation: RoutedMatmul): LaunchSpec {
+/** Tokens of the tiles of a step; `isSorted` names the steps that take matmul/sorted-gemv.hip. */
+export function orderTile(
+  context: LoweringContext,
+  operation: RoutedMatmul,
+  size: LaunchSize,
+  isSorted: (size: LaunchSize) => boolean = () => false,
+): number {
+  return isSorted(size) ? SORTED_TILE_TOKENS : tileTokens(context, operation, size);
+}
+
+/** Where the kernels that sort leave what they find. */
+export function orderArguments({ regions }: LoweringContext): LaunchSpec["arguments"] {
+  const { slots, tiles, tileCount } = regions.expertOrder;
+  return { slots, tiles, tile_count: tileCount };
+}
+
+/**
+ * Sorts the slots of a step by the experts that were chosen for the matmul's rows. `isSorted` names the steps that take
+ * matmul/sorted-gemv.hip.
+ */
+export function expertOrderLaunch(
+  context: LoweringContext,
+  operation: RoutedMatmul,
+  isSorted?: (size: LaunchSize) => boolean,
+): LaunchSpec {
   const { rows, place, stride } = context.matrix(operation.routing);
   const experts = matrixCount(operation, context.options.weights[operation.weight]);
-  const { slots, tiles, tileCount } = context.regions.expertOrder;
   return {
     label: "order of experts",
     file: "matmul/expert-order",
@@ -32,12 +54,10 @@ export function expertOrderLaunch(context: LoweringContext, operation: RoutedMat
     arguments: {
       routing: place,
       row_count: context.rowCount(rows),
-      slots,
-      tiles,
-      tile_count: tileCount,
+      ...orderArguments(context),
       routing_stride: stride,
     },
-    sized: (size) => ({ tile_tokens: tileTokens(context, operation, size) }),
+    sized: (size) => ({ tile_tokens: orderTile(context, operation, size, isSorted) }),
     grid: (size) => [rowsOf(size, rows) === 0 ? 0 : experts, 1, 1],
   };
 }

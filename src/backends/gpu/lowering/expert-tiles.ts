@@ -17,6 +17,19 @@ const TILE_INTS = 3;
  */
 const MAX_MEAN_SLOTS = [8, 20, 48, Number.POSITIVE_INFINITY] as const;
 
+/** Slots of a tile of matmul/sorted-gemv.hip. */
+export const SORTED_TILE_TOKENS = 4;
+/**
+ * Slots of an expert, on average, up to which dot products take less time than decoding weights for the matrix units. Of
+ * the experts that have any, most have one or two then. With 4 on an H200 a step took a sixth longer than on the units.
+ */
+const MAX_SORTED_MEAN = 2;
+
+/** Whether steps of this many tokens have few enough slots an expert for matmul/sorted-gemv.hip. */
+export function hasFewSlots(tokens: number, used: number, experts: number): boolean {
+  return tokens * used <= experts * MAX_SORTED_MEAN;
+}
+
 /** A grouped matmul whose matrices a router chooses. */
 export type RoutedMatmul = GroupedMatmulOperation & { readonly routing: ValueId };
 
@@ -38,7 +51,12 @@ export function expertTile(tokens: number, used: number, experts: number): numbe
 }
 
 /** The most tiles that the slots of a batch can make, however its tokens are routed. */
-export function maxTiles(tokens: number, used: number, experts: number, tile: TileTokens): number {
+export function maxTiles(
+  tokens: number,
+  used: number,
+  experts: number,
+  tile: TileTokens | typeof SORTED_TILE_TOKENS,
+): number {
   const slots = tokens * used;
   return Math.floor((slots + Math.min(slots, experts) * (tile - 1)) / tile);
 }
@@ -57,6 +75,7 @@ export function reserveExpertOrder(
   // Of each size of tiles the largest step that has them.
   const tiles = (used: number, experts: number): number =>
     Math.max(
+      maxTiles(Math.min(maxRows, Math.floor((MAX_SORTED_MEAN * experts) / used)), used, experts, SORTED_TILE_TOKENS),
       ...TILE_TOKEN_COUNTS.map((tile, index) => {
         const mean = MAX_MEAN_SLOTS[index];
         return maxTiles(Math.min(maxRows, Math.floor((mean * experts) / used)), used, experts, tile);

@@ -4,7 +4,7 @@ import type { RouteExpertsOperation, SumSlotsOperation } from "../../../graph/op
 import type { Support } from "../../contract.js";
 import { routingDefines } from "./attributes.js";
 import type { LoweringContext, ValuePlace } from "./context.js";
-import type { LaunchSpec } from "./launch.js";
+import type { LaunchSpec, MemoryPlace } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { quadGrid, rowGrid } from "./rows.js";
 
@@ -38,34 +38,42 @@ export function lowerRoute(context: LoweringContext, operation: RouteExpertsOper
 export interface SlotSum {
   readonly out: ValuePlace;
   readonly shared?: ValuePlace;
+  /** A column, of which σ is the weight of `shared`; undefined: it has none. */
+  readonly sharedWeight?: MemoryPlace | undefined;
   readonly residual?: ValuePlace;
 }
 
-/** The launch of the sum over the slots of a network's last matmul. */
-export function slotSumLaunch(
+/** What the kernels that sum over slots are given. */
+export function sumArguments(
   context: LoweringContext,
   { input: source, slots }: SumSlotsOperation,
-  { out, shared, residual }: SlotSum,
-): LaunchSpec {
+  { out, shared, sharedWeight, residual }: SlotSum,
+): LaunchSpec["arguments"] {
   const input = context.matrix(source);
+  return {
+    input: input.place,
+    shared: shared?.place ?? 0,
+    shared_weight: sharedWeight ?? 0,
+    residual: residual?.place ?? 0,
+    row_count: context.rowCount(out.rows),
+    out: out.place,
+    slots,
+    width: out.width,
+    input_stride: input.stride,
+    shared_stride: shared?.stride ?? 0,
+    residual_stride: residual?.stride ?? 0,
+    out_stride: out.stride,
+  };
+}
+
+/** The launch of the sum over the slots of a network's last matmul. */
+export function slotSumLaunch(context: LoweringContext, operation: SumSlotsOperation, wanted: SlotSum): LaunchSpec {
   return {
     label: "sum of slots",
     file: "rows/elementwise",
     variants: [{ kernel: "sum_slots", defines: {} }],
-    arguments: {
-      input: input.place,
-      shared: shared?.place ?? 0,
-      residual: residual?.place ?? 0,
-      row_count: context.rowCount(out.rows),
-      out: out.place,
-      slots,
-      width: out.width,
-      input_stride: input.stride,
-      shared_stride: shared?.stride ?? 0,
-      residual_stride: residual?.stride ?? 0,
-      out_stride: out.stride,
-    },
-    grid: quadGrid(out),
+    arguments: sumArguments(context, operation, wanted),
+    grid: quadGrid(wanted.out),
   };
 }
 

@@ -14,7 +14,6 @@ export function gemmFloatLaunch(
   { input, stride }: Extract<MatmulInput, { form: "floats" }>,
   matmul: Matmul,
 ): LaunchSpec {
-  if (matmul.residual !== undefined) throw new TypeError("gemm-float adds no residual");
   return {
     label: "gemm of floats",
     file: "matmul/gemm-float",
@@ -35,6 +34,8 @@ export function gemmFloatLaunch(
       width: matmul.width,
       rows: matmul.outputs,
       stride: matmul.out.stride,
+      residual: matmul.residual?.place ?? 0,
+      residual_stride: matmul.residual?.stride ?? 0,
     },
     grid: (size) => [Math.ceil(matmul.outputs / TILE_ROWS), Math.ceil(rowsOf(size, matmul.rows) / TILE_TOKENS), 1],
   };

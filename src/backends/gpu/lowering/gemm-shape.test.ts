@@ -13,7 +13,7 @@ describe("gemmShape", () => {
 
   it("cuts blocks to the number of multiprocessors", () => {
     const gateAndUp = gemmShape({ ...H200, rows: [14_336], width: 4096, gated: true }, 64, 64);
-    expect(gateAndUp).toMatchObject({ waves: { rows: 14, depth: 1 }, blocks: 128, splits: 1 });
+    expect(gateAndUp).toMatchObject({ waves: { halves: 2, rows: 7, depth: 1 }, blocks: 128, splits: 1 });
     const down = gemmShape({ ...H200, rows: [4096], width: 14_336 }, 64, 64);
     expect(down).toMatchObject({ waves: { rows: 16, depth: 1 }, blocks: 16, splits: 8 });
   });

@@ -16,12 +16,24 @@ const MIN_SLABS = 2;
 const MAX_WAVES = 16;
 /**
  * What a block's time is made of, in the time that a multiprocessor takes for one tile of rows and one wave's share of a
- * slab: the input that every block brings for itself, beginning and ending, and sums of splits that one block adds up. As
- * measured on an H200 with Q4_K and Q6_K at 16 and 64 tokens.
+ * slab: the input that every block brings for itself, waiting for each slab, and sums of splits that one block adds up. As
+ * measured on an H200 with Q4_K at 16 and 64 tokens, for nine matrices of three models.
  */
-const INPUT_COST = 6;
+interface TileCosts {
+  readonly input: number;
+  readonly slab: number;
+  readonly split: number;
+  /** With fewer of them a block leaves its multiprocessor waiting. */
+  readonly minWaves: number;
+}
+const FEW_TOKENS: TileCosts = { input: 4, slab: 8, split: 1 / 3, minWaves: 12 };
+const COSTS: Readonly<Record<Exclude<TileTokens, 128>, TileCosts>> = {
+  16: FEW_TOKENS,
+  32: FEW_TOKENS,
+  64: { input: 4, slab: 0, split: 1 / 5, minWaves: 6 },
+};
+/** Beginning and ending of a block. */
 const BLOCK_COST = 24;
-const SPLIT_COST = 1 / 3;
 /** Stages of input: three where copies run by themselves, one elsewhere. */
 const STAGES = { cuda: 3, hip: 1 } as const;
 
@@ -119,27 +131,31 @@ function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): numbe
 }
 
 /**
- * The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves.
+ * The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. Gate
+ * and up of many tokens have 32 rows a wave, which halves what is read of the input in shared memory.
  */
-function bestWaves(request: GemmRequest, tile: TileTokens): TileWaves {
-  const step = request.gated ? 2 : 1;
-  let best: TileWaves = { halves: 1, rows: step, depth: 1, tokens: 1 };
+function bestWaves(request: GemmRequest, tile: Exclude<TileTokens, 128>): TileWaves {
+  const halves = request.gated && tile === 64 ? 2 : 1;
+  const step = request.gated && halves === 1 ? 2 : 1;
+  let best: TileWaves = { halves, rows: step, depth: 1, tokens: 1 };
   let bestCost = Infinity;
   for (const depth of tile === 64 ? [2, 1] : [4, 2, 1]) {
-    for (let rows = step; rows * depth <= MAX_WAVES; rows += step) {
-      const waves: TileWaves = { halves: 1, rows, depth, tokens: 1 };
-      const cost = costOf(request, waves);
+    for (let rows = step; rows * depth * halves <= MAX_WAVES; rows += step) {
+      if (rows * depth < COSTS[tile].minWaves) continue;
+      const waves: TileWaves = { halves, rows, depth, tokens: 1 };
+      const cost = costOf(request, waves, COSTS[tile]);
       if (cost < bestCost) [best, bestCost] = [waves, cost];
     }
   }
   return best;
 }
 
-function costOf(request: GemmRequest, waves: TileWaves): number {
+function costOf(request: GemmRequest, waves: TileWaves, { input, slab, split }: TileCosts): number {
   const blocks = blocksOf(request, waves);
   const splits = splitsOf(request, waves, blocks);
   const rounds = Math.ceil((blocks * splits) / request.multiprocessors);
   const slabs = Math.ceil(slabsOf(request, waves) / splits);
-  const merging = splits > 1 ? splits * waves.rows * SPLIT_COST : 0;
-  return rounds * (slabs * waves.depth * (waves.rows + INPUT_COST) + BLOCK_COST + merging);
+  const tiles = waves.rows * waves.halves;
+  const merging = splits > 1 ? splits * tiles * split : 0;
+  return rounds * (slabs * (waves.depth * (tiles + input) + slab) + BLOCK_COST + merging);
 }

@@ -5,7 +5,7 @@ import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { TILE_TOKEN_COUNTS, type GemmRequest, type GemmShape, gemmShape, gemmWaves, waveCount } from "./gemm-shape.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
 type HalfInput = Extract<MatmulInput, { form: "half" }>;
 
@@ -65,7 +65,7 @@ export function gemmLaunch(
     }),
     choose: (size) => tileOf(rowsOf(size, rows)),
     arguments: {
-      ...matmulArguments(matmuls),
+      ...matmulArguments(matmuls, MAX_LAUNCHED.gemm),
       halves: input.halves,
       row_scales: input.rowScales,
       halves_stride: input.stride,

@@ -1,4 +1,4 @@
-// Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to three matrices of one input, or gate and up as one.
+// Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to four matrices of one input, or gate and up as one.
 
 import type { Activation } from "../../../graph/operation.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
@@ -7,7 +7,7 @@ import { type GemvRequest, type GemvShape, gemvShape, TOKEN_BUCKETS } from "./ge
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import type { QuantizedPlace } from "./regions.js";
-import { type Matmul, matmulArguments, matmulDefines } from "./matmul.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
 type GemvInput = Extract<MatmulInput, { form: "quantized" | "floats" }>;
 
@@ -68,7 +68,7 @@ export function gemvLaunch(
     })),
     choose,
     arguments: {
-      ...matmulArguments(matmuls),
+      ...matmulArguments(matmuls, MAX_LAUNCHED.gemv),
       ...(input.form === "floats"
         ? { inputs: input.input, input_stride: input.stride }
         : {
@@ -88,7 +88,7 @@ export function gemvLaunch(
     },
     sized: (size) => {
       const { blocks, passes } = shapes[choose(size)];
-      return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, passes };
+      return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, blocks2: blocks[2] ?? 0, passes };
     },
     grid: (size) => {
       const choice = choose(size);

@@ -7,10 +7,11 @@ import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePla
 import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
 import { matrixCount, maxTiles, type RoutedMatmul } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
-import { type GroupedHalves, prepareGroupedInput } from "./grouped-input.js";
+import { groupChunks, type GroupedHalves, prepareGroupedInput } from "./grouped-input.js";
+import type { SlotInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
 import { isPlain, matmulMethod } from "./matmul-selection.js";
-import { FLOAT_BYTES } from "./regions.js";
+import { FLOAT_BYTES, slotHalves } from "./regions.js";
 import { shifted } from "./scratch.js";
 
 /** Rows of one block of the kernel; of gate and up half as many of each. */
@@ -26,6 +27,8 @@ const STAGES = { cuda: 3, hip: 1 } as const;
 const PREFETCH: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
 /** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
 const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
+/** Tiles of tokens that a block of a shared expert has: as many as its registers hold sums of, beside an expert's. */
+const SHARED_PARTS: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 1, 64: 1, 128: 1 };
 /** Plain weights take more registers than the others, and so do wide products. */
 const MIN_RESIDENT_BLOCKS = 2;
 /** Architectures with the products of matmul/grouped-wide.hip. */
@@ -60,7 +63,11 @@ export function usesGroupedGemm(
 ): boolean {
   const weight = options.weights[operation.weight];
   const input = values[operation.input];
-  const method = matmulMethod(weight, classOf(size, input.rows), { deterministic: options.deterministic, blas: false });
+  const method = matmulMethod(weight, classOf(size, input.rows), {
+    deterministic: options.deterministic,
+    blas: false,
+    exact: options.fused.program.kv.states !== undefined,
+  });
   return (
     method === "gemm" &&
     operation.inputStride % COPY_HALVES === 0 &&
@@ -88,16 +95,38 @@ export function groupedGemm(
   wanted: GroupedGemm,
   groupIndex: number,
   size: LoweringSize,
+  handed?: SlotInput,
 ): readonly LaunchSpec[] {
   const [operation] = wanted.matmuls;
   const order = isRouted(operation) && isFirstInOrder(context, operation, groupIndex, size);
   return [
     ...(order ? [expertOrderLaunch(context, operation)] : []),
     ...byWidth(context, operation, (wide, isNeeded) => {
+      if (handed !== undefined)
+        return [
+          groupedGemmLaunch(context, { ...handed, form: wide ? "wide" : "slots", lowHalves: 0 }, wanted, isNeeded),
+        ];
       const { launches, input } = prepareGroupedInput(context, operation, wide, isNeeded);
       return [...launches, groupedGemmLaunch(context, input, wanted, isNeeded)];
     }),
   ];
+}
+
+/** Where the group before may leave the input of this operation; undefined: nowhere, or in the form of a GEMV. */
+export function slotInput(
+  context: LoweringContext,
+  operation: GroupedMatmulOperation,
+  size: LoweringSize,
+): SlotInput | undefined {
+  const { options, regions } = context;
+  if (isRouted(operation) || isPlain(options.weights[operation.weight])) return undefined;
+  if (operation.inputStride === 0 || !usesGroupedGemm(context, operation, size)) return undefined;
+  const canBeWide = TILE_TOKEN_COUNTS.some((tile) => isWideTile(context, operation, tile));
+  const form = canBeWide ? "wide" : "half";
+  const { halves, rowScales, stride, slots } = slotHalves(options, operation, regions.handedInput, form);
+  const isWide = (step: LaunchSize): boolean => isWideTile(context, operation, tileOf(context, operation, step));
+  const chunks = groupChunks(context.typeOf(operation.weight));
+  return { form: "slots", halves, rowScales, stride, slots, canBeWide, isWide, groupChunks: chunks };
 }
 
 /** Launches for steps whose tiles take wide products, and for the others; `isNeeded` names the steps of each. */
@@ -212,6 +241,7 @@ export function groupedGemmLaunch(
       halves_stride: input.stride,
       slot_columns: first.inputStride,
       out_stride: out.stride,
+      out_slot_stride: out.slotStride ?? first.outputs,
       shared_out_stride: shared?.out.stride ?? 0,
     },
     sized: (size) => ({ token_blocks: tokenBlocks(size) }),
@@ -220,7 +250,7 @@ export function groupedGemmLaunch(
         routed === undefined
           ? first.slots * tokenBlocks(size)
           : maxTiles(tokensOf(size), first.slots, matrixCount(first, weight), tile(size)) +
-            (shared === undefined ? 0 : tokenBlocks(size));
+            (shared === undefined ? 0 : Math.ceil(tokensOf(size) / (tile(size) * SHARED_PARTS[tile(size)])));
       return isNeeded(size) ? [rowBlocks, most, 1] : [0, 0, 0];
     },
   };
@@ -236,6 +266,7 @@ function variantOf(
   const bias = first.bias ?? second.bias;
   const wide = form === "wide";
   const plain = form === "split";
+  const parts = shared === undefined || wide ? 1 : SHARED_PARTS[tile];
   return {
     kernel: wide ? "grouped_wide" : "grouped_gemm",
     defines: {
@@ -249,12 +280,14 @@ function variantOf(
       ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
       ...(plain ? { SPLIT: 1 } : {}),
       ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
+      ...(parts === 1 ? {} : { SHARED_PARTS: parts }),
+      ...(form === "slots" && shared === undefined ? { SLOT_ROWS: 1 } : {}),
       ...(wide
         ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 }
         : { STAGES: STAGES[kind], PREFETCH: plain ? 1 : PREFETCH[tile] }),
       ...(kind === "cuda" ? { RESIDENT_BLOCKS: plain || wide ? MIN_RESIDENT_BLOCKS : RESIDENT_BLOCKS[tile] } : {}),
       ...(gated === undefined ? {} : activationDefines(gated)),
     },
-    sharedBytes: wide ? wideBytes(tile) : STAGES[kind] * tile * MAX_SHARES * BLOCK_HALF_BYTES,
+    sharedBytes: wide ? wideBytes(tile) : STAGES[kind] * parts * tile * MAX_SHARES * BLOCK_HALF_BYTES,
   };
 }

@@ -4,7 +4,11 @@
 import { stagedBytes } from "./gemv-shape.js";
 
 /** Threads of a block: more than a GEMV has, because slots are short and their weights shall all be on their way. */
-const THREADS = 256;
+const USUAL_THREADS = 256;
+/** Of gate and up of MXFP4 with long rows, whose weights take longer to decode: smaller blocks wait less for one another. */
+const LOOK_UP_THREADS = 128;
+const LOOK_UP_TYPE = 39;
+const LONG_SWEEPS = 2;
 /** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
 const QUANTIZED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
@@ -49,9 +53,11 @@ export interface GroupedGemvShape {
 
 export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape {
   const { outputs, slots, width, form, types, floats, waveSize, multiprocessors } = request;
-  const waves = THREADS / waveSize;
-  const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
+  const isLookedUp = form !== "plain" && types.every((type) => type === LOOK_UP_TYPE);
+  const threads = isLookedUp && sweepBlocks > LONG_SWEEPS * waveSize ? LOOK_UP_THREADS : USUAL_THREADS;
+  const waves = threads / waveSize;
+  const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const rowsTogether = outputs * slots < wavesWanted * 2 ? 1 : 2;
   let split = 1;
   while (split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2) split *= 2;
@@ -61,7 +67,7 @@ export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape 
   const staged = !floats && shared <= STAGED_LIMIT_BYTES;
   return {
     defines: {
-      THREADS,
+      THREADS: threads,
       ROWS: rowsTogether,
       SPLIT: split,
       DEPTH: form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split)),

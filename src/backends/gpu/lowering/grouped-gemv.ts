@@ -145,6 +145,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       shared1: context.weight(shared?.up.weight),
       out: out.place,
       stride: out.stride,
+      out_slot_stride: out.slotStride ?? first.outputs,
       quantized_values: quantized?.values ?? 0,
       quantized_scales: quantized?.scales ?? 0,
       quantized_sums: quantized?.sums ?? 0,
@@ -163,11 +164,13 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
 export function groupedGemvFloatLaunch(
   context: LoweringContext,
   operation: GroupedMatmulOperation,
-  input: ValuePlace,
-  routing: ValuePlace | undefined,
+  {
+    input,
+    routing,
+    out,
+  }: { readonly input: ValuePlace; readonly routing: ValuePlace | undefined; readonly out: ValuePlace },
 ): LaunchSpec {
   const { weight, bias, scale, slots } = operation;
-  const out = context.matrix(operation.out);
   const request = shapeRequest(context, operation, { form: "plain", types: [context.typeOf(weight)], floats: true });
   const shape = groupedGemvShape(request);
   return {
@@ -202,6 +205,7 @@ export function groupedGemvFloatLaunch(
       first: operation.firstOutput,
       rows: operation.outputs,
       stride: out.stride,
+      out_slot_stride: out.slotStride ?? operation.outputs,
       passes: shape.passes,
     },
     grid: (size) => [shape.blocks, slots, rowsOf(size, out.rows)],

@@ -21,6 +21,11 @@ export interface GroupedHalves {
 /** Types of weights whose groups of 16 columns lie 32 apart: Q5_K. */
 const HALVED_TYPES: ReadonlySet<number> = new Set([13]);
 
+/** GROUP_CHUNKS of kernels/rows/wide-order.h for this type of weights. */
+export function groupChunks(type: number): number {
+  return HALVED_TYPES.has(type) ? 2 : 1;
+}
+
 /** Kernels of rows/slot-rows.hip. */
 const SLOT_KERNELS = { slots: "half_slots", split: "split_rows", wide: "wide_rows" } as const;
 
@@ -65,14 +70,14 @@ function slotRows(
   const kind = form === "slots" ? "half" : form;
   const place = slotHalves(context.options, operation, context.regions.input, kind, shared === undefined ? 0 : 1);
   const { halves, lowHalves, rowScales, slots, width, stride } = place;
-  const isHalved = HALVED_TYPES.has(context.typeOf(operation.weight));
+  const chunks = groupChunks(context.typeOf(operation.weight));
   const launch: LaunchSpec = {
     label: "input of slots",
     file: "rows/slot-rows",
     variants: [
       {
         kernel: SLOT_KERNELS[form],
-        defines: { HELD: heldQuads(stride), ...(isHalved ? { GROUP_CHUNKS: 2 } : {}) },
+        defines: { HELD: heldQuads(stride), ...(chunks === 1 ? {} : { GROUP_CHUNKS: chunks }) },
       },
     ],
     arguments: {

@@ -3,7 +3,7 @@
 import type { GroupedMatmulOperation } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
-import { classOf, type LoweringContext, type LoweringSize, rowsOf } from "./context.js";
+import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
 import { canBeNormed } from "./fused-norm-shape.js";
 import { gatedExpertsAt } from "./gated-experts.js";
 import { groupedGemm, usesGroupedGemm } from "./grouped-gemm.js";
@@ -52,10 +52,12 @@ function quantizeSlots(
   return { launch, place };
 }
 
-function lowerGrouped(
+/** A grouped matmul that writes to `out`. */
+export function lowerGrouped(
   context: LoweringContext,
   operation: GroupedMatmulOperation,
-  { groupIndex, matmuls: { size } }: OperationSite,
+  { groupIndex, matmuls: { size }, slots }: Pick<OperationSite, "groupIndex" | "matmuls" | "slots">,
+  out: () => ValuePlace,
 ): readonly LaunchSpec[] {
   const gated = gatedExpertsAt(context, groupIndex, size);
   if (gated !== undefined) {
@@ -64,11 +66,17 @@ function lowerGrouped(
     return groupedGemm(context, wanted, groupIndex, size);
   }
   if (usesGroupedGemm(context, operation, size))
-    return groupedGemm(context, { matmuls: [operation], out: context.matrix(operation.out) }, groupIndex, size);
+    return groupedGemm(context, { matmuls: [operation], out: out() }, groupIndex, size, slots);
   const { routing: routingId, weight, inputStride } = operation;
   const rows = routingId === undefined ? undefined : context.matrix(routingId);
   if (isPlain(context.options.weights[weight]))
-    return [groupedGemvFloatLaunch(context, operation, context.matrix(operation.input), rows)];
+    return [
+      groupedGemvFloatLaunch(context, operation, {
+        input: context.matrix(operation.input),
+        routing: rows,
+        out: out(),
+      }),
+    ];
   const floats = quantizedInside(context, operation, size);
   const { launch, place } = quantizeSlots(context, operation);
   const matmul = groupedGemvLaunch(context, {
@@ -76,7 +84,7 @@ function lowerGrouped(
     matmuls: [operation],
     input: { place, perSlot: inputStride !== 0, ...(floats === undefined ? {} : { floats }) },
     routing: rows === undefined ? undefined : { from: "routing", rows },
-    out: context.matrix(operation.out),
+    out: out(),
   });
   return floats === undefined ? [launch, matmul] : [matmul];
 }
@@ -97,6 +105,6 @@ function quantizedInside(
 export const GROUPED_MATMUL_LOWERINGS = {
   "grouped-matmul": {
     supports: supportsGrouped,
-    lower: (context, operation, site) => lowerGrouped(context, operation, site),
+    lower: (context, operation, site) => lowerGrouped(context, operation, site, () => context.matrix(operation.out)),
   },
 } satisfies SomeOperationLowerings;

@@ -2,7 +2,7 @@
 // A norm before the matmuls is part of the same launch.
 
 import type { WeightedRmsNorm } from "../../../graph/fusion.js";
-import type { Grid, LaunchSpec, MemoryPlace } from "./launch.js";
+import type { Grid, LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { MatmulMethod } from "./matmul-selection.js";
 import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
@@ -24,6 +24,20 @@ export type MatmulInput =
   | { readonly form: "floats"; readonly input: MemoryPlace; readonly stride: number };
 
 export type InputForm = MatmulInput["form"];
+
+/** The input of a grouped GEMM without a router, one f16 row for each slot, as the group before may leave it. */
+export interface SlotInput extends Pick<HalfPlace, "halves" | "rowScales" | "stride"> {
+  readonly form: "slots";
+  readonly slots: number;
+  /** Whether any steps take wide products, and which. */
+  readonly canBeWide: boolean;
+  isWide(step: LaunchSize): boolean;
+  /** Of kernels/rows/wide-order.h. */
+  readonly groupChunks: number;
+}
+
+/** What a group may leave for the next one. */
+export type HandedInput = MatmulInput | SlotInput;
 
 const NOTHING: Grid = [0, 0, 0];
 /** Alignment that rows need for wide loads. */
@@ -87,16 +101,19 @@ export function prepareInput(
   };
 }
 
-/** Normed rows as f16 for matmuls, and as f32 in `floats` for what reads them otherwise, by one launch. */
-export function prepareNormedHalves(
+/** Normed rows in this form for matmuls, and as f32 in `floats` for what reads them otherwise, by one launch. */
+export function prepareNormed<Form extends "half" | "quantized">(
   context: LoweringContext,
   norm: WeightedRmsNorm,
+  form: Form,
   floats: ValuePlace,
-): { readonly launch: LaunchSpec; readonly input: Extract<MatmulInput, { form: "half" }> } {
+): { readonly launch: LaunchSpec; readonly input: Extract<MatmulInput, { form: Form }> } {
   const source = context.matrix(norm.input);
-  const input = inputPlace(context, "half", context.regions.input, source);
-  if (input.form !== "half") throw new TypeError("f16 rows were asked for");
-  return { launch: preparation(context, source, norm, input, floats), input };
+  const input = inputPlace(context, form, context.regions.input, source);
+  return {
+    launch: preparation(context, source, norm, input, floats),
+    input: input as Extract<MatmulInput, { form: Form }>,
+  };
 }
 
 /** Rows that a kernel norms itself. */
@@ -129,11 +146,12 @@ function preparation(
   const read = { input: source.place, row_count: context.rowCount(rows), width, input_stride: source.stride };
   const normed = norm === undefined ? {} : { weight: context.weight(norm.weight), epsilon: norm.epsilon };
   const type = norm === undefined ? {} : { WEIGHT_TYPE: context.typeOf(norm.weight) };
-  const launch = (kernel: string, held: number, written: LaunchSpec["arguments"]): LaunchSpec => ({
+  const written = norm === undefined ? {} : { floats: floats?.place ?? 0, float_stride: floats?.stride ?? 0 };
+  const launch = (kernel: string, held: number, target: LaunchSpec["arguments"]): LaunchSpec => ({
     label: norm === undefined ? "input" : "norm",
     file: "rows/quantize",
     variants: [{ kernel, defines: { HELD: held, ...type } }],
-    arguments: { ...read, ...normed, ...written },
+    arguments: { ...read, ...normed, ...target },
     grid: rowGrid(rows),
   });
   switch (input.form) {
@@ -142,13 +160,14 @@ function preparation(
         values: input.values,
         scales: input.scales,
         sums: input.sums,
+        ...written,
       });
     case "half":
       return launch(norm === undefined ? "half_rows" : "norm_half", heldQuads(input.stride), {
         halves: input.halves,
         row_scales: input.rowScales,
         out_stride: input.stride,
-        ...(norm === undefined ? {} : { floats: floats?.place ?? 0, float_stride: floats?.stride ?? 0 }),
+        ...written,
       });
     case "floats":
       return launch("norm_rows", heldQuads(width), {

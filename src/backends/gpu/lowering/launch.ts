@@ -53,6 +53,11 @@ export function isNeeded({ grid }: LaunchSpec, size: LaunchSize): boolean {
   return x > 0 && y > 0 && z > 0;
 }
 
+/** The launch in steps that `wanted` names, and nothing in the others. */
+export function onlyIf(wanted: (step: LaunchSize) => boolean, launch: LaunchSpec): LaunchSpec {
+  return { ...launch, grid: (size) => (wanted(size) ? launch.grid(size) : [0, 0, 0]) };
+}
+
 /** Loads the kernel of one variant. */
 export async function loadVariant(spec: LaunchSpec, choice: number, store: KernelStore): Promise<LoadedKernel> {
   const { kernel, defines } = spec.variants[choice];

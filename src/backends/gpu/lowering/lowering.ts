@@ -2,6 +2,7 @@
 // compiling costs milliseconds and can be tested and printed anywhere.
 
 import { fuse, type FusedProgram, type Group } from "../../../graph/fusion.js";
+import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { Program } from "../../../graph/program.js";
 import { packStretches } from "../memory/kv-layout.js";
 import { lowerConcat } from "./concat.js";
@@ -10,8 +11,10 @@ import { isDecoding, joinedBefore } from "./decode-attention.js";
 import { isFusedNetwork, lowerNetwork } from "./expert-network.js";
 import { isGemmNetwork, lowerGemmNetwork } from "./expert-network-gemm.js";
 import { isGatedBefore } from "./gated-experts.js";
-import type { MatmulInput } from "./inputs.js";
-import { lowerLatentStore } from "./latent.js";
+import { gatedNorm, gluGives } from "./glu.js";
+import { slotInput } from "./grouped-gemm.js";
+import type { HandedInput, MatmulInput, SlotInput } from "./inputs.js";
+import { lowerLatentQuery, lowerLatentStore } from "./latent.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
@@ -42,28 +45,47 @@ export function lowerStep(context: LoweringContext, size: LoweringSize): readonl
   const matmuls = new MatmulLowering(context, size);
   const items: StepItem[] = [];
   /** What the group before has left for this one. */
-  let handed: MatmulInput | undefined;
+  let handed: HandedInput | undefined;
   const networks = new Map(experts.map((network) => [network.firstGroup, network]));
   for (let index = 0; index < groups.length; index++) {
-    const network = networks.get(index);
-    if (network !== undefined && isFusedNetwork(context, network, size)) {
-      items.push(...lowerNetwork(context, matmuls, network));
-      handed = undefined;
-      index += network.groupCount - 1;
-      continue;
-    }
-    if (network !== undefined && isGemmNetwork(context, network, size)) {
-      items.push(...lowerGemmNetwork(context, matmuls, network));
-      handed = undefined;
+    const found = networks.get(index);
+    const network = [found, found?.core].flatMap((each) => lowerExperts(context, matmuls, each, size)).at(0);
+    if (network !== undefined) {
+      items.push(...network.items);
+      ({ handed } = network);
       index += network.groupCount - 1;
       continue;
     }
     const group = groups[index];
-    const next = handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
+    const next =
+      handedSlots(context, group, index, size) ?? handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
     items.push(...lowerGroup(context, matmuls, index, handed, next));
     handed = next;
   }
   return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
+}
+
+interface LoweredExperts {
+  readonly items: readonly StepItem[];
+  /** What they leave for the group after them. */
+  readonly handed: HandedInput | undefined;
+  readonly groupCount: number;
+}
+
+/** A network of experts as few launches, if steps of this size compute it so. */
+function lowerExperts(
+  context: LoweringContext,
+  matmuls: MatmulLowering,
+  network: ExpertNetwork | undefined,
+  size: LoweringSize,
+): readonly LoweredExperts[] {
+  if (network === undefined) return [];
+  const { groupCount, firstGroup } = network;
+  if (isFusedNetwork(context, network, size))
+    return [{ items: lowerNetwork(context, matmuls, network), handed: undefined, groupCount }];
+  if (!isGemmNetwork(context, network, size)) return [];
+  const next = context.options.fused.groups.at(firstGroup + groupCount);
+  return [{ ...lowerGemmNetwork(context, matmuls, network, next), groupCount }];
 }
 
 /**
@@ -80,37 +102,60 @@ function handedOn(
   if (next === undefined || out === undefined || !context.isOnlyReadBy(out, nextIndex)) return undefined;
   const form = matmuls.wantedForm(next);
   if (form === undefined) return undefined;
-  const gives = group.form === "gated-matmul" ? matmuls.gatedGives(group, form) : attentionGives(group, form);
-  return gives ? matmuls.handedPlace(form, context.values[out]) : undefined;
+  return gives(context, matmuls, group, form) ? matmuls.handedPlace(form, context.values[out]) : undefined;
+}
+
+/** Where attention leaves its heads for a matmul of one matrix a head, such as the next group, that is its only reader. */
+function handedSlots(context: LoweringContext, group: Group, index: number, size: LoweringSize): SlotInput | undefined {
+  const { groups } = context.options.fused;
+  const next = groups.at(index + 1);
+  if (group.form !== "single" || group.operation.kind !== "attention") return undefined;
+  if (next?.form !== "single" || next.operation.kind !== "grouped-matmul") return undefined;
+  const { out, heads, valueWidth } = group.operation;
+  const { input, slots, inputStride } = next.operation;
+  const isOfHeads = input === out && slots === heads && inputStride === valueWidth;
+  if (!isOfHeads || !context.isOnlyReadBy(out, index + 1)) return undefined;
+  if (joinedBefore(context, groups[index - 1], group, index) !== undefined) return undefined;
+  const wanted = slotInput(context, next.operation, size);
+  return wanted?.stride === valueWidth ? wanted : undefined;
 }
 
 function outOf(group: Group): number | undefined {
-  if (group.form === "gated-matmul") return group.activation.out;
-  return group.form === "single" && group.operation.kind === "attention" ? group.operation.out : undefined;
+  if (group.form === "gated-matmul" || group.form === "gated-norm") return group.activation.out;
+  if (group.form !== "single") return undefined;
+  const { operation } = group;
+  return operation.kind === "attention" || operation.kind === "glu" ? operation.out : undefined;
 }
 
-/** Quantized rows take heads of whole blocks. */
-function attentionGives(group: Group, form: MatmulInput["form"]): boolean {
-  if (group.form !== "single" || group.operation.kind !== "attention") return false;
-  return form !== "quantized" || group.operation.valueWidth % 32 === 0;
+/** Whether a group can leave its result in this form. */
+function gives(context: LoweringContext, matmuls: MatmulLowering, group: Group, form: MatmulInput["form"]): boolean {
+  if (group.form === "gated-matmul") return matmuls.gatedGives(group, form);
+  if (group.form === "gated-norm") return true;
+  if (group.form !== "single") return false;
+  const { operation } = group;
+  if (operation.kind === "glu") return gluGives(context, operation);
+  // Quantized rows take heads of whole blocks.
+  return operation.kind === "attention" && (form !== "quantized" || operation.valueWidth % 32 === 0);
 }
 
 function lowerGroup(
   context: LoweringContext,
   matmuls: MatmulLowering,
   index: number,
-  handed: MatmulInput | undefined,
-  next: MatmulInput | undefined,
+  left: HandedInput | undefined,
+  next: HandedInput | undefined,
 ): readonly StepItem[] {
   const { groups } = context.options.fused;
   const group = groups[index];
+  const wanted = next?.form === "slots" ? undefined : next;
+  const [handed, slots] = left?.form === "slots" ? [undefined, left] : [left, undefined];
   switch (group.form) {
     case "matmuls":
       return matmuls.project(group, handed);
     case "matmul-add":
       return matmuls.projectAdd(group, handed);
     case "gated-matmul":
-      return matmuls.gated(group, handed, next);
+      return matmuls.gated(group, handed, wanted);
     case "norm-add":
       return [normRows(context, { ...group.norm, out: group.sum.out }, group.residual)];
     case "head-store": {
@@ -119,13 +164,17 @@ function lowerGroup(
     }
     case "latent-store":
       return [lowerLatentStore(context, group)];
+    case "latent-query":
+      return lowerLatentQuery(context, matmuls, group, index);
     case "rope-concat":
       return [lowerConcat(context, group.concat, group.rope)];
+    case "gated-norm":
+      return [gatedNorm(context, group, wanted)];
     case "rope-store":
       throw new TypeError("the program was not fused for a GPU");
     case "single":
       if (isGatedBefore(context, index, matmuls.size)) return [];
-      return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next });
+      return lowerOperation(context, group.operation, { groupIndex: index, matmuls, wanted: next, slots });
     default:
       return group satisfies never;
   }

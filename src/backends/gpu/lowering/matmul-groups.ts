@@ -3,20 +3,26 @@
 
 import type { SharedExpert } from "../../../graph/expert-network.js";
 import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup, WeightedRmsNorm } from "../../../graph/fusion.js";
-import type { MatmulOperation } from "../../../graph/operation.js";
+import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
 import { formFor, type InputForm, inputPlace, prepareInput, type MatmulInput } from "./inputs.js";
 import { gatedBlasMatmuls, blasMatmul } from "./blas-matmuls.js";
-import { launchable, type Matmul, matmulOf, type MatmulTarget } from "./matmul.js";
+import { launchable, type Matmul, MAX_LAUNCHED, matmulOf, type MatmulTarget } from "./matmul.js";
 import { matmulsOf } from "./regions.js";
-import { gluRows } from "./rows.js";
+import { gluRows } from "./glu.js";
 import { gemvLaunch } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
 import { gemmFloatLaunch } from "./gemm-float.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
+
+/** A matmul whose result goes to a place of its own. */
+export interface TargetedMatmul {
+  readonly operation: MatmulOperation;
+  readonly out: ValuePlace;
+}
 
 export class MatmulLowering {
   readonly #context: LoweringContext;
@@ -44,15 +50,22 @@ export class MatmulLowering {
     return this.#matmuls(norm, targeted, handed);
   }
 
-  /** A matmul whose input is there as f16 and as f32. */
+  /** A matmul whose input is there as f16 and as f32; and `other`, of weights of the same type, beside it. */
   projectNormed(
     operation: MatmulOperation,
     halves: Extract<MatmulInput, { form: "half" }>,
     { place, stride }: ValuePlace,
+    other?: TargetedMatmul,
   ): readonly StepItem[] {
+    const context = this.#context;
     const form = formFor(this.#method(operation));
     const handed = form === "half" ? halves : form === "floats" ? { form, input: place, stride } : undefined;
-    return this.project({ norm: undefined, matmuls: [operation] }, handed);
+    const targeted = [{ operation, out: context.matrix(operation.out) }, ...(other === undefined ? [] : [other])];
+    const matmuls = targeted.map(({ operation: each, out }) => ({
+      operation: each,
+      matmul: matmulOf(context, each, { out }),
+    }));
+    return this.#matmuls(undefined, matmuls, handed);
   }
 
   projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: MatmulInput | undefined): readonly StepItem[] {
@@ -70,7 +83,7 @@ export class MatmulLowering {
     const out = context.matrix(activation.out);
     const method = this.#method(gate);
     const [first, second] = [gate, up].map((operation) => matmulOf(context, operation, { out }));
-    const together = this.#method(up) === method && launchable([first, second]).length === 1;
+    const together = this.#method(up) === method && launchable([first, second], 2).length === 1;
     if (together && (method === "gemv" || method === "gemv-float")) {
       const { launches, input } = this.#input(norm, gate, method, handed);
       if (input.form === "half") throw new TypeError("a GEMV does not take f16 rows");
@@ -139,6 +152,14 @@ export class MatmulLowering {
     return forms.size === 1 ? form : undefined;
   }
 
+  /** The norm that this group begins with, if it is of this value and all its matmuls take f16 rows. */
+  wantedNorm(group: Group | undefined, value: ValueId): WeightedRmsNorm | undefined {
+    if (group?.form !== "matmuls" && group?.form !== "gated-matmul") return undefined;
+    if (group.norm?.input !== value) return undefined;
+    const isHalf = matmulsOf(group).every((matmul) => formFor(this.#method(matmul)) === "half");
+    return isHalf ? group.norm : undefined;
+  }
+
   /** Where the group before leaves a value for this group. */
   handedPlace(form: InputForm, value: Pick<ValuePlace, "rows" | "width">): MatmulInput {
     return inputPlace(this.#context, form, this.#context.regions.handedInput, value);
@@ -179,7 +200,8 @@ export class MatmulLowering {
     if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
     if (method === "gemm-float" && input.form === "floats")
       return matmuls.map((matmul) => gemmFloatLaunch(context, input, matmul));
-    return launchable(matmuls).map((together): LaunchSpec => {
+    const most = input.form === "half" ? MAX_LAUNCHED.gemm : MAX_LAUNCHED.gemv;
+    return launchable(matmuls, most).map((together): LaunchSpec => {
       return input.form === "half" ? gemmLaunch(context, input, together) : gemvLaunch(context, input, together);
     });
   }
@@ -200,6 +222,7 @@ export class MatmulLowering {
       deterministic: options.deterministic,
       blas: this.#size.blas,
       router: this.#context.isRouted(out),
+      exact: options.fused.program.kv.states !== undefined,
     });
   }
 }

@@ -4,7 +4,7 @@
 //   gemv-float  the same with f32 inputs, for plain floats
 //   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
 //   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats in very large
-//               batches
+//               batches, and for F32 weights of models with recurrent layers
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
 // Plain floats stay with gemv-float up to medium batches: their inputs would lose bits as f16.
 
@@ -45,19 +45,27 @@ export interface MethodOptions {
   readonly blas: boolean;
   /** Whether the results are the logits of a router, which f16 would confuse. Absent: no. */
   readonly router?: boolean;
+  /** Whether F32 weights are multiplied as they are: recurrent states carry what f16 loses from token to token. Absent: no. */
+  readonly exact?: boolean;
+}
+
+/** Whether a matmul with this weight keeps the precision of f32 in every batch. */
+export function keepsPrecision({ layout }: TensorDescriptor, exact: boolean): boolean {
+  return exact && layout.name === "F32";
 }
 
 /** How a matmul with this weight is computed for a batch of this class. */
 export function matmulMethod(
   weight: TensorDescriptor,
   batch: BatchClass,
-  { deterministic, blas, router = false }: MethodOptions,
+  { deterministic, blas, router = false, exact = false }: MethodOptions,
 ): MatmulMethod {
   const plain = isPlain(weight);
   const gemv = plain ? "gemv-float" : "gemv";
   // Matrix units take the width in whole blocks; only plain floats can have another.
   if (deterministic || batch === "small" || weight.shape[0] % BLOCK_WEIGHTS !== 0) return gemv;
   if (plain && batch === "medium") return gemv;
+  if (keepsPrecision(weight, exact) && !router) return "gemm-float";
   // A router has so few rows that tiles of its results would leave most of a device idle.
   if (plain && router) return batch === "huge" ? "gemm-float" : gemv;
   return batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES ? "blas" : "gemm";

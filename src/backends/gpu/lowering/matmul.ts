@@ -8,7 +8,8 @@ import { activationDefines, softCapDefines } from "./attributes.js";
 import type { MemoryPlace } from "./launch.js";
 import type { LoweringContext, ValuePlace } from "./context.js";
 
-const MAX_MATMULS_PER_LAUNCH = 3;
+/** Matmuls of one input that a launch computes at most. */
+export const MAX_LAUNCHED = { gemv: 4, gemm: 3 } as const;
 
 export interface Matmul {
   readonly type: number;
@@ -57,10 +58,13 @@ export function matmulDefines([first]: readonly Matmul[], gated: Activation | un
   return { ...softCapDefines(first.softCap), ...(gated === undefined ? {} : activationDefines(gated)) };
 }
 
-/** Arguments of up to three matmuls; members of absent ones are zero. */
-export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<string, ArgumentValue | MemoryPlace>> {
+/** Arguments of matmuls for a kernel that computes up to `most`; members of absent ones are zero. */
+export function matmulArguments(
+  matmuls: readonly Matmul[],
+  most: number,
+): Readonly<Record<string, ArgumentValue | MemoryPlace>> {
   const values: Record<string, ArgumentValue | MemoryPlace> = {};
-  for (let index = 0; index < MAX_MATMULS_PER_LAUNCH; index++) {
+  for (let index = 0; index < most; index++) {
     const matmul = matmuls.at(index);
     values[`weights${index}`] = matmul?.weight ?? 0;
     values[`out${index}`] = matmul?.out.place ?? 0;
@@ -74,13 +78,13 @@ export function matmulArguments(matmuls: readonly Matmul[]): Readonly<Record<str
 }
 
 /** Neighbours that one launch can compute: few enough, with biases of one type and the same soft-cap. */
-export function launchable(matmuls: readonly Matmul[]): readonly (readonly Matmul[])[] {
+export function launchable(matmuls: readonly Matmul[], most: number): readonly (readonly Matmul[])[] {
   const launches: Matmul[][] = [];
   for (const matmul of matmuls) {
     const last = launches.at(-1);
     const fits =
       last !== undefined &&
-      last.length < MAX_MATMULS_PER_LAUNCH &&
+      last.length < most &&
       last.every(({ biasType, softCap }) => softCap === matmul.softCap && agree(biasType, matmul.biasType));
     if (fits) last.push(matmul);
     else launches.push([matmul]);

@@ -5,7 +5,7 @@ import type { OperationKind, OperationOf } from "../../../graph/operation.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { Support } from "../../contract.js";
 import type { LoweringContext } from "./context.js";
-import type { MatmulInput } from "./inputs.js";
+import type { HandedInput, SlotInput } from "./inputs.js";
 import type { MatmulLowering } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
 import type { StepItem } from "./step-item.js";
@@ -17,7 +17,9 @@ export interface OperationSite {
   /** Lowers the matmuls of the same step. */
   readonly matmuls: MatmulLowering;
   /** Where the next group wants the result, if that one is its only reader and this operation can leave it there. */
-  readonly wanted: MatmulInput | undefined;
+  readonly wanted: HandedInput | undefined;
+  /** The input of a matmul of slots, if the group before has left it. */
+  readonly slots: SlotInput | undefined;
 }
 
 export interface OperationLowering<Kind extends OperationKind> {

@@ -10,21 +10,25 @@ import { ATTENTION_LOWERINGS } from "./attention.js";
 import { CONCAT_LOWERINGS } from "./concat.js";
 import type { LoweringContext } from "./context.js";
 import { EXPERT_LOWERINGS } from "./experts.js";
+import { GLU_LOWERINGS } from "./glu.js";
 import { GROUPED_MATMUL_LOWERINGS } from "./grouped-matmul.js";
 import { MATMUL_LOWERINGS } from "./matmul-groups.js";
 import type { OperationLowering, OperationLowerings, OperationSite } from "./operation-lowering.js";
+import { RECURRENT_LOWERINGS } from "./recurrent.js";
 import { ROPE_LOWERINGS } from "./rope.js";
 import { ROW_LOWERINGS } from "./rows.js";
 import type { StepItem } from "./step-item.js";
 
 const LOWERINGS: OperationLowerings<OperationKind> = {
   ...ROW_LOWERINGS,
+  ...GLU_LOWERINGS,
   ...ROPE_LOWERINGS,
   ...MATMUL_LOWERINGS,
   ...ATTENTION_LOWERINGS,
   ...EXPERT_LOWERINGS,
   ...GROUPED_MATMUL_LOWERINGS,
   ...CONCAT_LOWERINGS,
+  ...RECURRENT_LOWERINGS,
 };
 
 export function supportsOperation(operation: Operation, weights: readonly TensorDescriptor[]): Support {

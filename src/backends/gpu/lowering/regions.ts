@@ -17,13 +17,13 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import { reserveSharedExpert, type SharedExpertRegion, sharedSlots } from "./shared-slots.js";
 import type { MemoryPlace } from "./launch.js";
-import { isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
+import { keepsPrecision, isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
 
 export const FLOAT_BYTES = 4;
-const HALF_BYTES = 2;
+export const HALF_BYTES = 2;
 const PART_ALIGNMENT = 256;
 /**
  * Share of the device's memory for partial results of attention; with longer contexts a step's tokens are split into
@@ -132,7 +132,9 @@ export function matmulsOf(group: Group): readonly MatmulOperation[] {
     case "rope-store":
     case "head-store":
     case "latent-store":
+    case "latent-query":
     case "rope-concat":
+    case "gated-norm":
       return [];
     default:
       return group satisfies never;
@@ -191,6 +193,7 @@ function gatedBytes(options: GpuLoweringOptions, group: Group): number {
   const [gate, up] = [options.weights[group.gate.weight], options.weights[group.up.weight]];
   const apart =
     isPlain(gate) !== isPlain(up) ||
+    keepsPrecision(gate, options.fused.program.kv.states !== undefined) ||
     (!options.deterministic && gate.layout.id !== up.layout.id) ||
     group.gate.softCap !== group.up.softCap;
   return apart ? capacityOf(options, rows) * width * FLOAT_BYTES : 0;
@@ -277,7 +280,8 @@ export function groupedInput(
 export function networkInput(options: GpuLoweringOptions, network: ExpertNetwork, region: MemoryPlace): QuantizedPlace {
   const { weight, input, slots } = network.down;
   const rows = capacityOf(options, options.fused.program.values[input].rows);
-  return quantizedPlace(region, rows * (slots + sharedSlots(options, network)), options.weights[weight].shape[0]);
+  const shared = Math.max(sharedSlots(options, network), network.shared === undefined ? 0 : 1);
+  return quantizedPlace(region, rows * (slots + shared), options.weights[weight].shape[0]);
 }
 
 /** The columns of each slot as f16 rows of their own (kernels/rows/slot-rows.hip). */

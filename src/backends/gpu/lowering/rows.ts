@@ -1,21 +1,19 @@
-// Launches of the operations that work on each row by itself: embedding, norms, quantization, gated units, sums, scales,
+// Launches of the operations that work on each row by itself: embedding, norms, quantization, sums, scales,
 // row selection. A new one of them is a function and its entry in the table at the end.
 
 import type {
-  Activation,
   AddOperation,
   EmbedOperation,
+  HeadColumnsOperation,
   LayerNormOperation,
   RmsNormOperation,
   ScaleOperation,
   QuantizeActivationsOperation,
   SelectRowsOperation,
-  GluOperation,
   ValueId,
 } from "../../../graph/operation.js";
 import type { RowSymbol } from "../../../graph/program.js";
 import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
-import { activationDefines } from "./attributes.js";
 import { lowerHostEmbed } from "./host-embed.js";
 import { isPlain } from "./matmul-selection.js";
 import { type SomeOperationLowerings, supportsPlain } from "./operation-lowering.js";
@@ -71,7 +69,7 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
 
 /** A norm of rows or of groups of columns; `residual` is added to that of whole rows. */
 export function normRows(context: LoweringContext, operation: RmsNormOperation, residual?: ValueId): LaunchSpec {
-  const { groupWidth, weight, epsilon } = operation;
+  const { groupWidth, rowWeights = false, weight, epsilon } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const shared = {
     input: input.place,
@@ -100,7 +98,7 @@ export function normRows(context: LoweringContext, operation: RmsNormOperation, 
     label: "norm of heads",
     file: "rows/quantize",
     variants: [{ kernel: "norm_groups", defines: { HELD: held, ...type } }],
-    arguments: { ...shared, group_width: groupWidth, groups },
+    arguments: { ...shared, group_width: groupWidth, groups, weight_stride: rowWeights ? groupWidth : 0 },
     grid: (size) => [rowsOf(size, input.rows), Math.ceil(groups / (GROUP_THREADS / waveSize)), 1],
   };
 }
@@ -175,40 +173,6 @@ function lowerQuantize(context: LoweringContext, operation: QuantizeActivationsO
   };
 }
 
-function lowerGlu(context: LoweringContext, { activation, gate, up, out }: GluOperation): LaunchSpec {
-  return gluRows(context, activation, { gate: context.matrix(gate), up: context.matrix(up), out: context.matrix(out) });
-}
-
-/** Where the two inputs and the result of a gated linear unit lie. */
-export interface GluPlaces {
-  readonly gate: ValuePlace;
-  readonly up: ValuePlace;
-  readonly out: ValuePlace;
-}
-
-/** activation(gate) × up as a launch of its own. */
-export function gluRows(context: LoweringContext, activation: Activation, { gate, up, out }: GluPlaces): LaunchSpec {
-  const column = gate.width === 1 && out.width !== 1 ? { GATE_COLUMN: 1 } : {};
-  return {
-    label: "glu",
-    file: "rows/glu",
-    variants: [
-      { kernel: "glu_rows", defines: { HELD: heldQuads(out.width), ...column, ...activationDefines(activation) } },
-    ],
-    arguments: {
-      gate: gate.place,
-      up: up.place,
-      row_count: context.rowCount(out.rows),
-      out: out.place,
-      width: out.width,
-      gate_stride: gate.stride,
-      up_stride: up.stride,
-      out_stride: out.stride,
-    },
-    grid: rowGrid(out.rows),
-  };
-}
-
 function lowerAdd(context: LoweringContext, operation: AddOperation): LaunchSpec {
   return addRows(
     context,
@@ -257,6 +221,28 @@ function lowerSelect(context: LoweringContext, operation: SelectRowsOperation): 
   };
 }
 
+function lowerHeadColumns(context: LoweringContext, operation: HeadColumnsOperation): LaunchSpec {
+  const { heads, offset, width } = operation;
+  const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  return {
+    label: "columns of heads",
+    file: "rows/elementwise",
+    variants: [{ kernel: "head_columns", defines: {} }],
+    arguments: {
+      input: input.place,
+      row_count: context.rowCount(out.rows),
+      out: out.place,
+      width: out.width,
+      head_width: width,
+      head_stride: input.width / heads,
+      offset,
+      input_stride: input.stride,
+      out_stride: out.stride,
+    },
+    grid: quadGrid(out),
+  };
+}
+
 export const ROW_LOWERINGS = {
   embed: {
     lower: (context, operation) => {
@@ -278,7 +264,7 @@ export const ROW_LOWERINGS = {
     lower: (context, operation) => [lowerScale(context, operation)],
   },
   "quantize-activations": { lower: (context, operation) => [lowerQuantize(context, operation)] },
-  glu: { lower: (context, operation) => [lowerGlu(context, operation)] },
   add: { lower: (context, operation) => [lowerAdd(context, operation)] },
+  "head-columns": { lower: (context, operation) => [lowerHeadColumns(context, operation)] },
   "select-rows": { lower: (context, operation) => [lowerSelect(context, operation)] },
 } satisfies SomeOperationLowerings;

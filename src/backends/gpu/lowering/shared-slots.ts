@@ -33,6 +33,20 @@ export function sharedSlots(options: Pick<GpuLoweringOptions, "weights">, networ
 export interface SharedExpertRegion {
   readonly activation: MemoryPlace;
   readonly out: MemoryPlace;
+  /** A column: what σ makes its weight of, in batches of any size. */
+  readonly weight: MemoryPlace;
+}
+
+/** Whether the launch of a network's router computes the shared expert's weight too: a row like those of the router. */
+export function isRouterRow(
+  { weights }: Pick<GpuLoweringOptions, "weights">,
+  { router, shared }: Pick<ExpertNetwork, "router" | "shared">,
+): boolean {
+  const weight = shared?.weight;
+  if (router === undefined || weight === undefined) return false;
+  const isBare = weight.bias === undefined && weight.scale === undefined;
+  const [own, others] = [weights[weight.weight], weights[router.weight]];
+  return isBare && isPlain(own) && own.layout.id === others.layout.id && own.shape[0] === others.shape[0];
 }
 
 /** Memory for the widest shared expert. */
@@ -46,5 +60,10 @@ export function reserveSharedExpert(
     const widths = networks.map((network) => (network.shared === undefined ? 0 : widthOf(network)));
     return scratch.reserve(Math.max(0, ...widths) * tokens * FLOAT_BYTES);
   };
-  return { activation: reserve(({ gate }) => gate.outputs), out: reserve(({ down }) => down.outputs) };
+  const isWeighed = networks.some(({ shared }) => shared?.weight !== undefined);
+  return {
+    activation: reserve(({ gate }) => gate.outputs),
+    out: reserve(({ down }) => down.outputs),
+    weight: scratch.reserve(isWeighed ? Math.max(maxTokens, maxOutputs) * FLOAT_BYTES : 0),
+  };
 }

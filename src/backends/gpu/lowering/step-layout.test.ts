@@ -103,6 +103,25 @@ describe("packStep", () => {
     expect(requests + words[requests + 8 + 3]).toBe(grouped.offsets.tables / 4 + 22);
   });
 
+  it("writes the state slots that sequences read and tokens write, and which of them are the same", () => {
+    const stateful = new StepLayout({ tokens: 8, outputs: 4, tileTokens: 2, states: true });
+    const step = {
+      ...STEP,
+      stateReads: Int32Array.of(4, -1, 2),
+      stateWrites: Int32Array.of(7, -1, 4, 1, -1, 3),
+    };
+    const outputs = planOutputs(step.outputs, 64);
+    const bytes = new DataView(new ArrayBuffer(stateful.usedBytes(11, outputs.payloadWords)));
+    packStep(stateful, bytes, step, outputs, { ...CACHE, states: 0x4567n });
+    const at = (field: "stateRuns" | "stateWrites", length: number): number[] => [
+      ...new Int32Array(bytes.buffer, stateful.offsets[field], length),
+    ];
+    expect(at("stateRuns", 12)).toEqual([0, 3, 4, 2, 3, 1, -1, -1, 4, 2, 2, -1]);
+    expect(at("stateWrites", 6)).toEqual([...step.stateWrites]);
+    expect(bytes.getBigUint64(stateful.offsets.head + 40, true)).toBe(0x4567n);
+    expect(stateful.offsets.requests - stateful.offsets.stateWrites).toBe(32);
+  });
+
   it("lets the tables of one group serve all", () => {
     const grouped = new StepLayout({ tokens: 8, outputs: 4, tileTokens: 2, groups: 2 });
     const shared = packed(grouped);

@@ -8,11 +8,15 @@ import { type OutputPlan, packOutputs, REQUEST_WORDS } from "./output-rows.js";
 
 const INT_BYTES = 4;
 const ALIGNMENT_BYTES = 16;
-/** `StepHead` of kernels/device/step.h: eight ints and the address of the cache, and padding. */
+/** `StepHead` of kernels/device/step.h: eight ints and the addresses of the cache and of the recurrent states. */
 const HEAD_BYTES = 48;
 const HEAD_CACHE_OFFSET = 32;
+const HEAD_STATES_OFFSET = 40;
+/** `StateRun` of kernels/recurrent/state.h: first token, count, slot to read, token that overwrites it. */
+const RUN_INTS = 4;
 /** First token, count, sequence. */
 const TILE_INTS = 3;
+const NO_SLOT = -1;
 
 export interface StepLayoutCapacity {
   readonly tokens: number;
@@ -21,6 +25,8 @@ export interface StepLayoutCapacity {
   readonly tileTokens: number;
   /** Cache groups: each has a head, cells and table starts of its own. One by default. */
   readonly groups?: number;
+  /** Whether the program has recurrent states. Not by default. */
+  readonly states?: boolean;
 }
 
 /** How large one step is, in everything that a launch may depend on. */
@@ -46,6 +52,8 @@ export type StepField =
   | "scored"
   | "tableStarts"
   | "tiles"
+  | "stateRuns"
+  | "stateWrites"
   | "requests"
   | "tables";
 
@@ -59,8 +67,9 @@ export class StepLayout {
   /** Bytes from a field of one group to that of the next. */
   readonly strides: Readonly<Record<GroupField, number>>;
 
-  constructor({ tokens, outputs, tileTokens, groups = 1 }: StepLayoutCapacity) {
-    this.capacity = { tokens, outputs, tileTokens, groups };
+  constructor({ tokens, outputs, tileTokens, groups = 1, states = false }: StepLayoutCapacity) {
+    this.capacity = { tokens, outputs, tileTokens, groups, states };
+    const statefulTokens = states ? tokens : 0;
     const tokenBytes = roundUp(tokens * INT_BYTES, ALIGNMENT_BYTES);
     this.strides = { head: HEAD_BYTES, cells: tokenBytes, tableStarts: tokenBytes };
     let end = 0;
@@ -80,6 +89,8 @@ export class StepLayout {
       tableStarts: place(groups * this.strides.tableStarts),
       // A sequence may end in a tile that is not full, and every sequence has a token.
       tiles: place(tokens * TILE_INTS * INT_BYTES),
+      stateRuns: place(statefulTokens * RUN_INTS * INT_BYTES),
+      stateWrites: place(statefulTokens * INT_BYTES),
       requests: place(outputs * REQUEST_WORDS * INT_BYTES),
       // Then the bias lists and masks, wherever the tables end.
       tables: place(0),
@@ -132,6 +143,7 @@ export function packStep(
     if (step.outputs[index].want.kind !== "hidden") ints[(offsets.scored >> 2) + scored++] = index;
   }
   const { tiles, longestRun, longest } = packSequences(layout, ints, step);
+  if (layout.capacity.states) packStates(layout, ints, step);
   const entries = packTables(layout, ints, step, cache.blockTokens);
   packOutputs(outputs, ints, offsets.requests >> 2, (offsets.tables >> 2) + entries);
   const sequences = Math.max(1, sequenceOffsets.length - 1);
@@ -145,6 +157,7 @@ export function packStep(
     ints[head + 4] = tiles;
     ints[head + 5] = cache.groups[group]?.blocks ?? 0;
     target.setBigUint64(headBytes + HEAD_CACHE_OFFSET, cache.groups[group]?.address ?? 0n, true);
+    target.setBigUint64(headBytes + HEAD_STATES_OFFSET, cache.states ?? 0n, true);
   }
   return { tokens: tokens.length, sequences, outputs: step.outputs.length, scored, tiles, longest, longestRun };
 }
@@ -171,6 +184,30 @@ function packSequences(
     }
   }
   return { tiles, longest, longestRun };
+}
+
+/** The state slots that each sequence reads and each token writes; without a cache they are not touched. */
+function packStates(
+  { offsets }: StepLayout,
+  ints: Int32Array,
+  { sequenceOffsets, stateReads, stateWrites }: StepInput,
+): void {
+  const writes = offsets.stateWrites >> 2;
+  for (let sequence = 0; sequence + 1 < sequenceOffsets.length; sequence++) {
+    const [start, end] = [sequenceOffsets[sequence], sequenceOffsets[sequence + 1]];
+    const read = stateReads?.[sequence] ?? NO_SLOT;
+    let rewriting = NO_SLOT;
+    for (let row = start; row < end; row++) {
+      const slot = stateWrites?.[row] ?? NO_SLOT;
+      ints[writes + row] = slot;
+      if (slot >= 0 && slot === read) rewriting = row;
+    }
+    const run = (offsets.stateRuns >> 2) + sequence * RUN_INTS;
+    ints[run] = start;
+    ints[run + 1] = end - start;
+    ints[run + 2] = read;
+    ints[run + 3] = rewriting;
+  }
 }
 
 /** Each table's used part, one after the other, and each token's own cell. Tables of one group may serve all. */

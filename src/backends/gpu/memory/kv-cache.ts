@@ -10,6 +10,7 @@ import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress, EventHandle } from "../drivers/shared/driver.js";
 import { kvLayout, type StepCache, stepCacheAt, supportsGpuKvCache } from "./kv-layout.js";
 import type { GpuRuntime } from "./runtime.js";
+import { stateSlotsBytes } from "./state-layout.js";
 
 /** Keeps a cache's memory allocated until it is disposed. */
 export interface KvCacheHold extends StepCache, Disposable {
@@ -111,15 +112,20 @@ export class GpuKvCache implements KvCache {
 
   #queueGrowth(source: GpuKvCache, counts: readonly number[]): void {
     const { device, clearing } = this.runtime;
-    const sourceGroups = kvLayout(source.options).groups;
-    for (const [group, { planes }] of kvLayout(this.options).groups.entries()) {
+    const [layout, sourceLayout] = [kvLayout(this.options), kvLayout(source.options)];
+    for (const [group, { planes }] of layout.groups.entries()) {
       if (counts[group] === 0) continue;
       for (const [index, { byteOffset, blockBytes }] of planes.entries()) {
         const target = this.#block.address + BigInt(byteOffset);
-        const from = source.#block.address + BigInt(sourceGroups[group].planes[index].byteOffset);
+        const from = source.#block.address + BigInt(sourceLayout.groups[group].planes[index].byteOffset);
         device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, counts[group] * blockBytes, clearing);
       }
     }
+    const statesBytes = stateSlotsBytes(source.options);
+    if (statesBytes === 0) return;
+    const target = this.#block.address + BigInt(layout.statesOffset);
+    const from = source.#block.address + BigInt(sourceLayout.statesOffset);
+    device.copyOnDevice(target as DeviceAddress, from as DeviceAddress, statesBytes, clearing);
   }
 
   #free(): void {
@@ -136,13 +142,15 @@ export class GpuKvCache implements KvCache {
 class Hold implements KvCacheHold {
   readonly groups: StepCache["groups"];
   readonly blockTokens: number;
+  readonly states: bigint | undefined;
   readonly turn: Promise<void> | undefined;
   readonly #cache: GpuKvCache;
   #order: CacheOrder | undefined;
 
-  constructor(cache: GpuKvCache, { groups, blockTokens }: StepCache, order: CacheOrder) {
+  constructor(cache: GpuKvCache, { groups, blockTokens, states }: StepCache, order: CacheOrder) {
     this.groups = groups;
     this.blockTokens = blockTokens;
+    this.states = states;
     this.turn = order.enter();
     this.#cache = cache;
     this.#order = order;

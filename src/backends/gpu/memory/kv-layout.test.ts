@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { AttentionOperation } from "../../../graph/operation.js";
+import { stateSlotLayout } from "./state-layout.js";
 import { kvShapeOf } from "../../../graph/program.js";
 import type { KvCacheOptions } from "../../contract.js";
 import {
@@ -134,6 +135,16 @@ describe("the cache's layout", () => {
         { address: 1000n + 40n * BigInt(blockBytes), blocks: 3 },
       ],
     });
+  });
+
+  it("puts recurrent states behind the groups, slot after slot", () => {
+    const options = { ...LLAMA, states: [100, 4096], stateSlots: 3 };
+    const { statesOffset, sizeBytes } = kvLayout(options);
+    expect(stateSlotLayout(options.states)).toEqual({ byteOffsets: [0, 512], slotBytes: 512 + 4 * 4096 });
+    expect(statesOffset).toBe(kvLayout(LLAMA).sizeBytes);
+    expect(sizeBytes).toBe(statesOffset + 3 * (512 + 4 * 4096));
+    expect(stepCacheAt(1000n, options).states).toBe(1000n + BigInt(statesOffset));
+    expect(stepCacheAt(1000n, LLAMA).states).toBeUndefined();
   });
 
   it("names types by the numbers that kernels know", () => {

@@ -10,6 +10,7 @@ import type { KvCacheOptions, KvCacheType, Support } from "../../contract.js";
 import { supportsHostKvCache } from "../../host-memory.js";
 import type { DriverKind } from "../drivers/shared/driver.js";
 import { roundUp } from "./device-memory.js";
+import { stateSlotsBytes } from "./state-layout.js";
 
 /** Positions per thread block of split attention: kSplitPositions of kernels/device/step.h. */
 export const SPLIT_POSITIONS = 128;
@@ -66,6 +67,8 @@ interface KvLayout {
   readonly groups: readonly KvGroupLayout[];
   /** The planes of each layer. */
   readonly layers: readonly (readonly KvPlane[])[];
+  /** Where the recurrent states begin. */
+  readonly statesOffset: number;
   readonly sizeBytes: number;
 }
 
@@ -89,17 +92,18 @@ export function kvLayout(options: KvCacheOptions): KvLayout {
     groups.push({ byteOffset: groupStart, blocks, planes: members.flatMap((layer) => layers[layer]) });
     groupStart += startIn(options, members, members.length, blocks);
   }
-  return { groups, layers, sizeBytes: groupStart };
+  const statesBytes = stateSlotsBytes(options);
+  const statesOffset = statesBytes === 0 ? groupStart : roundUp(groupStart, PLANE_ALIGNMENT_BYTES);
+  return { groups, layers, statesOffset, sizeBytes: statesOffset + statesBytes };
 }
 
 /** Where the kernels of a step find the groups of a cache that lies at this address. */
 export function stepCacheAt(address: bigint, options: KvCacheOptions): StepCache {
+  const { groups, statesOffset } = kvLayout(options);
   return {
     blockTokens: options.blockTokens,
-    groups: kvLayout(options).groups.map(({ byteOffset, blocks }) => ({
-      address: address + BigInt(byteOffset),
-      blocks,
-    })),
+    groups: groups.map(({ byteOffset, blocks }) => ({ address: address + BigInt(byteOffset), blocks })),
+    ...(options.states === undefined ? {} : { states: address + BigInt(statesOffset) }),
   };
 }
 
@@ -321,4 +325,6 @@ export function packStretches(stretches: readonly number[]): Float32Array {
 export interface StepCache {
   readonly groups: readonly { readonly address: bigint; readonly blocks: number }[];
   readonly blockTokens: number;
+  /** Where the recurrent states begin; absent if the program has none. */
+  readonly states?: bigint | undefined;
 }

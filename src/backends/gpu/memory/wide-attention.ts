@@ -66,17 +66,37 @@ export function wideSplitShape(
   operation: AttentionOperation,
   device: WideDevice,
 ): WideShape | undefined {
-  const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
-  if (type !== "f16" || (!valuesInKeys && Math.max(keyWidth, valueWidth) <= WIDE_HEAD)) return undefined;
-  const tiles = Math.min(MOST_SPLIT_TILES, Math.ceil(heads / kvHeads / TILE_ROWS));
-  const choices = Array.from({ length: tiles }, (_, fewer) =>
-    SPLIT_POSITION_CHOICES.map((positions) => ({ rowTiles: tiles - fewer, positions, stages: 1 })),
-  );
+  if (!takesWideSplit(type, operation)) return undefined;
+  const tiles = Math.min(MOST_SPLIT_TILES, headTiles(operation));
+  const choices = Array.from({ length: tiles }, (_, fewer) => splitChoices(tiles - fewer));
   return firstFitting(choices.flat(), operation, 2, device);
 }
 
+/** The same with more blocks of fewer heads each, for steps that would leave most of a device idle; undefined if there is none. */
+export function narrowSplitShape(
+  type: KvCacheType,
+  operation: AttentionOperation,
+  device: WideDevice,
+): WideShape | undefined {
+  if (!takesWideSplit(type, operation) || headTiles(operation) === 1) return undefined;
+  return firstFitting(splitChoices(1), operation, 2, device);
+}
+
+function takesWideSplit(type: KvCacheType, { keyWidth, valueWidth, valuesInKeys = false }: WideWidths): boolean {
+  return type === "f16" && (valuesInKeys || Math.max(keyWidth, valueWidth) > WIDE_HEAD);
+}
+
+/** Tiles of the query heads that share a KV head. */
+function headTiles({ heads, kvHeads }: AttentionOperation): number {
+  return Math.ceil(heads / kvHeads / TILE_ROWS);
+}
+
+function splitChoices(rowTiles: number): readonly ShapeChoice[] {
+  return SPLIT_POSITION_CHOICES.map((positions) => ({ rowTiles, positions, stages: 1 }));
+}
+
 /** Blocks along the y axis of the grid of attention/wide-split.hip. */
-export function wideSplitRows({ heads, kvHeads }: AttentionOperation, { rows }: WideShape): number {
+export function wideSplitRows({ heads, kvHeads }: AttentionOperation, { rows }: Pick<WideShape, "rows">): number {
   return kvHeads * Math.ceil(heads / kvHeads / rows);
 }
 

@@ -7,7 +7,8 @@ import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { libraryFileAt } from "../shared/ffi.js";
 
-const PART = /^lib(?:amd_comgr|amd_comgr_loader|hiprtc-builtins)\.so(?:\.[\d.]+)?$/;
+const PART =
+  /^(?:lib(?:amd_comgr|amd_comgr_loader|hiprtc-builtins)\.so(?:\.[\d.]+)?|(?:amd_comgr|hiprtc-builtins)[\w.-]*\.dll)$/;
 /** Folders that the system's loader searches by default. */
 const SYSTEM_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib"];
 

@@ -8,8 +8,7 @@ import { hasSymbol, libraryFile } from "../shared/ffi.js";
 import { compilerParts } from "./compiler-parts.js";
 import type { HipDriver } from "./driver.js";
 import { HIPRTC_CALLS, HIPRTC_LIBRARY_VARIABLE, HIPRTC_SYMBOL } from "./ffi.js";
-import { hiprtcLibraries } from "./libraries.js";
-import { rocmFolders } from "./rocm-folders.js";
+import { hipFolders, hiprtcLibraries } from "./libraries.js";
 
 /** hiprtc's functions and command line for `NativeCompiler`. */
 export const HIPRTC: CompilerFlavour = {
@@ -30,7 +29,7 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | Unavailable
   const folders = [
     ...(forced ? [dirname(named)] : []),
     ...(runtimeFolder === undefined ? [] : [runtimeFolder]),
-    ...rocmFolders(),
+    ...hipFolders(),
   ];
   const release = `${driver.version} (${compilerParts(folders)})`;
   if (!forced && hasSymbol(driver.loaded, HIPRTC_SYMBOL)) return NativeCompiler.open(HIPRTC, driver.loaded, release);
@@ -38,7 +37,7 @@ export function findHipCompiler(driver: HipDriver): NativeCompiler | Unavailable
     what: "hiprtc, HIP's run-time compiler,",
     variable: HIPRTC_LIBRARY_VARIABLE,
     names: hiprtcLibraries(runtimeFolder),
-    remedy: `install it (AMD's packages: hip-runtime-amd), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
+    remedy: `install it (AMD's packages: hip-runtime-amd; on Windows the HIP SDK), or name the file in ${HIPRTC_LIBRARY_VARIABLE}`,
     kind: "compile",
   } as const;
   return NativeCompiler.find(HIPRTC, wanted, release);

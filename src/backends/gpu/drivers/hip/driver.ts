@@ -27,7 +27,10 @@ import {
 import { hipLibraries } from "./libraries.js";
 
 const WHAT = "the HIP runtime";
-const INSTALL = `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
+const INSTALL =
+  process.platform === "win32"
+    ? `install AMD's graphics driver or the HIP SDK if there is an AMD GPU, or name the library in ${HIP_LIBRARY_VARIABLE}`
+    : `install ROCm's HIP runtime (Debian: apt-get install libamdhip64-5; AMD's packages: hip-runtime-amd), or name the library in ${HIP_LIBRARY_VARIABLE}`;
 /** From this version on, the attributes and all functions that are bound here have their present form. */
 const OLDEST_VERSION = 50_000_000;
 /** The kernel driver's device file: if it cannot be opened, HIP finds no device and does not report why. */

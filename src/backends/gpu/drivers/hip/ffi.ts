@@ -16,6 +16,8 @@ export const HIP_NAMES: readonly string[] = [
   "libamdhip64.so.5",
   "libamdhip64.so",
 ];
+/** Names of the HIP runtime on Windows for the system's search path, newest first. */
+export const HIP_WINDOWS_NAMES: readonly string[] = ["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"];
 /** File names of hiprtc, newest first. */
 export const HIPRTC_NAMES: readonly string[] = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"];
 

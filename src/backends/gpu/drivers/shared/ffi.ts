@@ -3,8 +3,8 @@
 // as a BigInt address, so that no call converts or allocates anything.
 
 import koffi, { type LibraryHandle } from "koffi";
-import { readFileSync, realpathSync, statSync } from "node:fs";
-import { basename } from "node:path";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { basename, isAbsolute } from "node:path";
 
 type NativeArgument = bigint | number | string | readonly string[] | null;
 
@@ -27,6 +27,12 @@ interface MissingLibrary {
 // The message if the file itself does not exist; a missing dependency is reported with the dependency's name.
 const NOT_THERE = /^Failed to load shared library: (?:cannot open shared object file: )?No such file or directory$/;
 
+/** Windows words its messages in the user's language: there, only a file that exists can be broken. */
+function isAbsent(name: string, message: string): boolean {
+  if (process.platform === "win32") return !isAbsolute(name) || !existsSync(name);
+  return NOT_THERE.test(message);
+}
+
 /** Never unloaded: unloading a driver would remove code that its threads are running. */
 const opened = new Map<string, NativeLibrary>();
 
@@ -42,7 +48,7 @@ export function openLibrary(names: readonly string[]): NativeLibrary | MissingLi
       return library;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (!NOT_THERE.test(message))
+      if (!isAbsent(name, message))
         broken ??= `${name} does not load: ${message.replace("Failed to load shared library: ", "")}`;
     }
   }
@@ -207,7 +213,7 @@ export interface LibraryFile {
 /** The file of a loaded library; undefined if the system does not report it. */
 export function libraryFile({ name }: NativeLibrary): LibraryFile | undefined {
   try {
-    const path = name.includes("/") ? name : mappedPath(name);
+    const path = name.includes("/") || isAbsolute(name) ? name : mappedPath(name);
     return path === undefined ? undefined : libraryFileAt(path);
   } catch {
     return undefined;

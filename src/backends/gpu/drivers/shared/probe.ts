@@ -22,6 +22,7 @@ const WORDS: Readonly<Record<DriverKind, { readonly card: string; readonly drive
 
 /** Why this machine can have no device of this kind; undefined if it may have one. */
 export function absentDriver(kind: DriverKind): UnavailableDriver | undefined {
+  if (process.platform === "win32") return absentOnWindows(kind);
   if ((process.env[VARIABLES[kind]] ?? "") !== "" || DEVICE_FILES[kind].some((file) => existsSync(file)))
     return undefined;
   const { card, driver } = WORDS[kind];
@@ -31,5 +32,17 @@ export function absentDriver(kind: DriverKind): UnavailableDriver | undefined {
     remedy: `install the ${driver} if there is a card; \`backend: "cpu"\` runs on this machine's CPU`,
     expected: true,
     details: { call: "access", number: constants.errno.ENOENT, name: "ENOENT", file: DEVICE_FILES[kind][0] },
+  };
+}
+
+/** Windows has no device files: HIP's library says whether there is a card. */
+function absentOnWindows(kind: DriverKind): UnavailableDriver | undefined {
+  if (kind === "hip" || (process.env[VARIABLES[kind]] ?? "") !== "") return undefined;
+  return {
+    kind: "device not found",
+    reason: `the backend ${kind} does not support Windows yet`,
+    remedy: '`backend: "cpu"` runs on this machine\'s CPU; in WSL the GPU backends are those of Linux',
+    expected: true,
+    details: { call: "platform", name: "win32" },
   };
 }

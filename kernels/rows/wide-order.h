@@ -1,0 +1,22 @@
+// The order of halves in rows for matmul/grouped-wide.hip: that in which the lanes of its matrix units hold weights.
+// GROUP_CHUNKS: group_chunks of the weights' format (weights/weights.h), 1 or 2.
+#pragma once
+#include "device/portable.h"
+
+#ifndef GROUP_CHUNKS
+#define GROUP_CHUNKS 1
+#endif
+
+/**
+ * Where the first pair of a quad goes, in words; the second is four words on. A slab of 128 columns has the groups of
+ * its four weight blocks, and a group four quads: chunk (group × 4 + quad) × 2 of a slab has that quad of each block.
+ */
+DEVICE int wide_word(int quad) {
+  const int slab = quad / 32, part = quad % 32;
+  const int group = GROUP_CHUNKS == 1 ? part / 4 % 2 : part / 8 % 2;
+  const int block = GROUP_CHUNKS == 1 ? part / 8 : part / 16 * 2 + part / 4 % 2;
+  return slab * 64 + (group * 4 + part % 4) * 8 + block;
+}
+
+/** Where a column's half goes. */
+DEVICE int wide_half(int column) { return (wide_word(column / 4) + (column & 2) * 2) * 2 + (column & 1); }
