@@ -37,12 +37,22 @@ export async function renderPrompt(
   checkCharacters(messageTexts(resolved.messages), limits.promptCharacters, FIELD);
   if (reservedTokens !== undefined)
     checkPromptTexts(limits, model, { texts: [certainSegments(resolved.messages)], field: FIELD }, reservedTokens);
-  const rendered: RenderedChat = await renderer.render(model, promptConversation(resolved), signal);
+  const showsNextTurn = reservedTokens !== undefined && model.keepsCheckpoints === true;
+  const conversation = { ...promptConversation(resolved), showsNextTurn };
+  const rendered: RenderedChat = await renderer.render(model, conversation, signal);
   checkCharacters([rendered.prompt], limits.promptCharacters, FIELD);
   onPrompt?.(rendered.prompt);
   const texts = [rendered.segments];
   if (reservedTokens !== undefined) checkPromptTexts(limits, model, { texts, field: FIELD }, reservedTokens);
-  const call = { kind: "encode", texts, addSpecial: rendered.addSpecial } as const;
-  const [tokens] = await tokenization.run(model, call, signal);
-  return { resolved, rendered, tokens };
+  const { nextTurn, addSpecial } = rendered;
+  const call = { kind: "encode", texts: nextTurn === undefined ? texts : [...texts, nextTurn], addSpecial } as const;
+  const [tokens, nextTokens] = await tokenization.run(model, call, signal);
+  return { resolved, rendered, tokens, checkpoints: sharedLengths(tokens, nextTokens) };
+}
+
+/** How many leading tokens the prompt and that of the next turn share, unless that is all or nothing. */
+function sharedLengths(tokens: Int32Array, nextTokens: Int32Array | undefined): readonly number[] {
+  if (nextTokens === undefined) return [];
+  const shared = tokens.findIndex((token, index) => nextTokens[index] !== token);
+  return shared > 0 ? [shared] : [];
 }

@@ -19,6 +19,16 @@ function setUp(answer = "Hi there") {
 }
 
 describe("a chat", () => {
+  test("names the position from which the next turn differs, to models that keep checkpoints alone", async () => {
+    const { model, chats } = setUp();
+    await chats.start(model, HELLO).result;
+    model.keepsCheckpoints = true;
+    await chats.start(model, HELLO).result;
+    const [plain, recurrent] = model.requests;
+    expect(plain.checkpoints).toBeUndefined();
+    expect(recurrent.checkpoints).toEqual([recurrent.prompt.length - 1]);
+  });
+
   test("starts when it is first asked for something", async () => {
     const { model, chats, renderer } = setUp();
     const chat = chats.start(model, HELLO);

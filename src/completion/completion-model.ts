@@ -24,6 +24,8 @@ export interface CompletionModel {
   /** Number of logits, which may exceed the number of the tokenizer's tokens. */
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
+  /** Whether prefixes are reused only up to positions at which the model keeps its states; false by default. */
+  readonly keepsCheckpoints?: boolean;
   /** The header of the model's file, from which a worker thread makes the same tokenizer; absent if there is no file. */
   readHeader?(): Promise<HeaderBytes>;
   /** Starts a completion; its iteration rejects with SERVING_QUEUE_FULL if too many requests are queued. */

@@ -34,6 +34,8 @@ interface CompletionTask extends CompletionSettings {
   readonly constraint: TokenConstraint | undefined;
   /** Control tokens whose text is part of the output. */
   readonly printedTokens?: ReadonlySet<number>;
+  /** Numbers of leading prompt tokens after which later prompts are expected to differ; none by default. */
+  readonly checkpoints?: readonly number[];
   readonly signal: AbortSignal | undefined;
 }
 
@@ -60,7 +62,7 @@ export class CompletionRun implements AsyncIterable<CompletionDelta> {
   readonly #cancelled = new Set<number>();
 
   constructor(model: CompletionModel, task: CompletionTask, { limits, observer }: CompletionContext) {
-    const { prompt, constraint, printedTokens, signal, topLogprobs, choices = 1 } = task;
+    const { prompt, constraint, printedTokens, checkpoints = [], signal, topLogprobs, choices = 1 } = task;
     this.#signal = signal;
     this.#completion = model.complete({
       prompt,
@@ -71,6 +73,7 @@ export class CompletionRun implements AsyncIterable<CompletionDelta> {
       ...(topLogprobs === undefined ? {} : { topLogprobs }),
       ...(constraint === undefined ? {} : { constraint }),
       ...(printedTokens === undefined ? {} : { printedTokens }),
+      ...(checkpoints.length === 0 ? {} : { checkpoints }),
       ignoreEndOfGeneration: task.ignoreEndOfGeneration ?? false,
       ...(task.deadlineMs === Infinity
         ? {}

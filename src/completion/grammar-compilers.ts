@@ -2,7 +2,7 @@
 // with its model, and is not created again for a model that was unloaded while a chat of it was being rendered.
 
 import { GpuError } from "../errors.js";
-import { GrammarCompiler } from "../grammar/worker/grammar-compiler.js";
+import { GrammarCompiler, type GrammarCompilerOptions } from "../grammar/worker/grammar-compiler.js";
 import type { GrammarSpec } from "../grammar/grammar-spec.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import type { CompletionModel, TokenConstraint } from "./completion-model.js";
@@ -15,6 +15,12 @@ export class GrammarCompilers implements GrammarService, AsyncDisposable {
   readonly #compilers = new Map<Tokenizer, GrammarCompiler>();
   readonly #unloaded = new WeakSet<GrammarModel>();
   readonly #ending = new Set<Promise<void>>();
+  readonly #options: Omit<GrammarCompilerOptions, "vocabularySize">;
+
+  /** The options are those of each compiler. */
+  constructor(options: Omit<GrammarCompilerOptions, "vocabularySize"> = {}) {
+    this.#options = options;
+  }
 
   /** Number of models that have a compiler. */
   get models(): number {
@@ -57,7 +63,7 @@ export class GrammarCompilers implements GrammarService, AsyncDisposable {
   #compilerOf({ tokenizer, vocabularySize }: GrammarModel): GrammarCompiler {
     const known = this.#compilers.get(tokenizer);
     if (known !== undefined) return known;
-    const compiler = new GrammarCompiler(tokenizer, { vocabularySize });
+    const compiler = new GrammarCompiler(tokenizer, { ...this.#options, vocabularySize });
     this.#compilers.set(tokenizer, compiler);
     return compiler;
   }

@@ -1,13 +1,14 @@
 // One choice of a completion: samples tokens as rows come, and turns them into text while the next step runs. A stop
-// string is therefore found when one more token is already being computed; that token is dropped.
+// string is therefore found when one more token is already being computed; that token is dropped. A draft is verified by
+// sampling: each row gives its token as if there were no draft, and the rows after the first wrong draft token are dropped.
 
-import type { OutputRow, OutputWant } from "../backends/contract.js";
-import { BackendError } from "../errors.js";
-import { requireFinite } from "../plan/output-row.js";
+import type { OutputRow } from "../backends/contract.js";
 import type { SampleInput } from "../sampler/candidates.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
+import type { SequenceDrafts } from "../speculation/speculation.js";
 import { StreamDecoder } from "../tokenizer/stream-decoder.js";
+import { fittedRow, rowWant, sampleable } from "./choice-rows.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
@@ -28,6 +29,8 @@ export interface ChoiceOwner {
   sampled(atMs: number): void;
   /** The sampled token is part of the text. */
   extended(atMs: number): void;
+  /** A draft was verified. */
+  verified(draftedTokens: number, acceptedTokens: number): void;
   finished(): void;
   fail(error: unknown): void;
 }
@@ -40,6 +43,10 @@ interface ChoiceParts {
   readonly vocabularySize: number;
   readonly host: SequenceHost;
 }
+
+type SampleOutcome = "continues" | "end-of-text" | "length";
+
+const NO_DRAFT: Int32Array = new Int32Array();
 
 /** One text that a request generates: samples its tokens, applies stop strings and delivers deltas. */
 export class Choice implements StepReader {
@@ -55,6 +62,9 @@ export class Choice implements StepReader {
   #text = "";
   #sampledTokens = 0;
   #deliveredTokens = 0;
+  readonly #drafts: SequenceDrafts | undefined;
+  /** What the last sampled token means for the text. */
+  #outcome: SampleOutcome = "continues";
   #reason: ChoiceFinishReason | undefined;
   #stop: string | undefined;
   #isFinished = false;
@@ -63,6 +73,7 @@ export class Choice implements StepReader {
     this.#owner = owner;
     this.#parts = parts;
     this.#nextTokens = parts.nextTokens;
+    this.#drafts = parts.host.speculation?.begin();
     this.#decoder = decoderOf(parts.tokenizer, owner.request.printedTokens);
     this.#stops = new StopStrings(owner.request.stop);
   }
@@ -107,18 +118,21 @@ export class Choice implements StepReader {
     // The constraint first: forking it may fail, and then no sequence may be left without an owner.
     this.#nextTokens = first.#nextTokens?.fork();
     this.#sequence = host.fork(first.#sequence, this);
-    this.#choose(row, atMs);
+    this.#sample(row, atMs);
+    this.#proceed();
   }
 
   launched(atMs: number): void {
     this.#owner.launched(atMs);
   }
 
-  wanted(): RowWant {
-    const bias = this.#parts.sampler.stepBias();
-    const allowMask = this.#nextTokens?.mask;
+  wanted(draftTokens: number): RowWant {
+    const { sampler, vocabularySize } = this.#parts;
+    const { request } = this.#owner;
+    const bias = sampler.stepBias();
+    const allowMask = this.#nextTokens?.maskAfter(draftTokens);
     return {
-      want: this.#want(),
+      want: rowWant(sampler, draftTokens, { topLogprobs: request.topLogprobs ?? 0, vocabularySize }),
       ...(bias === undefined ? {} : { bias }),
       ...(allowMask === undefined ? {} : { allowMask }),
     };
@@ -127,7 +141,25 @@ export class Choice implements StepReader {
   take(row: OutputRow, atMs: number): void {
     // Before this choice continues: the others start from the present state.
     if (this.#sequence !== undefined && this.#sequence.slots > 1) this.#owner.branch(row, atMs);
-    if (!this.#isFinished) this.#choose(row, atMs);
+    if (this.#isFinished) return;
+    this.#sample(row, atMs);
+    this.#proceed();
+  }
+
+  verify(rows: readonly OutputRow[], draft: Int32Array, atMs: number): number {
+    let sampled = 0;
+    for (const row of rows) {
+      const token = this.#sample(row, atMs);
+      if (this.#outcome !== "continues" || token !== draft[sampled++]) break;
+    }
+    // The row that ends the text was sampled, too.
+    const accepted = this.#outcome === "continues" ? sampled : sampled + 1;
+    this.#owner.verified(draft.length, accepted - 1);
+    return accepted;
+  }
+
+  verified(): void {
+    if (!this.#isFinished) this.#proceed();
   }
 
   deliver(): void {
@@ -176,34 +208,76 @@ export class Choice implements StepReader {
   abandon(): void {
     this.#isFinished = true;
     try {
-      this.#end("abort");
+      this.#end("abort", undefined, false);
     } catch {
       // The first failure is reported; the other choices still have to be freed.
     }
   }
 
-  #choose(row: OutputRow, atMs: number): void {
+  /** Draws a token from a row and adds it to the text; what follows from it is left to `#proceed`. */
+  #sample(row: OutputRow, atMs: number): number {
     const { sampler, tokenizer, host } = this.#parts;
-    const { maxTokens, topLogprobs, ignoreEndOfGeneration } = this.#owner.request;
+    const { maxTokens, topLogprobs, ignoreEndOfGeneration, scriptedTokens } = this.#owner.request;
     const input = sampleable(row);
-    const { token } = sampler.sample(this.#fitted(input));
+    const sampled = sampler.sample(fittedRow(sampler, input)).token;
+    const token = scriptedTokens?.[this.#sampledTokens] ?? sampled;
     this.#owner.sampled(atMs);
     host.deliverLater(this);
     if (tokenizer.endOfGeneration.has(token) && !ignoreEndOfGeneration) {
-      this.#finishText();
-      return;
+      this.#outcome = "end-of-text";
+      return token;
     }
     sampler.accept(token);
     this.#owner.extended(atMs);
     this.#tokens.push(token);
     if (topLogprobs !== undefined) this.#rows.push(input);
     if (++this.#sampledTokens >= maxTokens) {
-      this.#end("length");
-      return;
+      this.#outcome = "length";
+      return token;
     }
     this.#sequence?.push(token);
     this.#nextTokens?.accept(token);
-    if (this.#sequence !== undefined) this.#askForMask(this.#sequence);
+    return token;
+  }
+
+  /** Ends the text, or prepares its next step: a draft, and the masks of its rows. */
+  #proceed(): void {
+    if (this.#outcome === "length") this.#end("length");
+    else if (this.#outcome === "end-of-text") this.#finishText();
+    else if (this.#sequence !== undefined) this.#prepare(this.#sequence);
+  }
+
+  #prepare(sequence: ScheduledSequence): void {
+    const drafts = this.#drafts;
+    // The last token of a text is not drafted: the row before it gives that token anyway.
+    const most = drafts === undefined ? 0 : this.#owner.request.maxTokens - this.#sampledTokens - 1;
+    const draft = drafts === undefined ? NO_DRAFT : this.#withoutEnd(drafts.propose(sequence.tokens, most));
+    this.#useDraft(sequence, draft);
+    const batchLength = draft.length > 0 ? 0 : (drafts?.batchLength(most) ?? 0);
+    if (batchLength === 0) return;
+    const { tokens } = sequence;
+    this.#parts.host.speculation?.wait({
+      sequence,
+      tokens,
+      most: batchLength,
+      use: (proposed) => {
+        drafts?.expectBatch(proposed, tokens.length);
+        if (sequence.state === "running" && sequence.length === tokens.length)
+          this.#useDraft(sequence, this.#withoutEnd(proposed));
+      },
+    });
+  }
+
+  #useDraft(sequence: ScheduledSequence, draft: Int32Array): void {
+    if (this.#nextTokens === undefined) sequence.draft = draft;
+    else this.#askForMask(sequence, draft);
+  }
+
+  /** A draft up to a token that would end the text: such a token needs no verification in advance. */
+  #withoutEnd(draft: Int32Array): Int32Array {
+    if (this.#owner.request.ignoreEndOfGeneration) return draft;
+    const end = draft.findIndex((token) => this.#parts.tokenizer.endOfGeneration.has(token));
+    return end < 0 ? draft : draft.subarray(0, end);
   }
 
   /** A constrained text is checked before it counts as finished; until then its sequence skips steps. */
@@ -224,13 +298,13 @@ export class Choice implements StepReader {
     this.#nextTokens.finish({ ready, fail });
   }
 
-  #end(reason: ChoiceFinishReason, stop?: string): void {
+  #end(reason: ChoiceFinishReason, stop?: string, keepsStates = true): void {
     this.#reason = reason;
     this.#stop = stop;
     // A constraint that fails when it is disposed is not disposed again.
     const nextTokens = this.#nextTokens;
     this.#nextTokens = undefined;
-    if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence);
+    if (this.#sequence !== undefined) this.#parts.host.release(this.#sequence, keepsStates);
     nextTokens?.[Symbol.dispose]();
   }
 
@@ -242,33 +316,19 @@ export class Choice implements StepReader {
     return last.text;
   }
 
-  /** The sequence skips steps until its mask is known. */
-  #askForMask(sequence: ScheduledSequence): void {
-    if (this.#nextTokens === undefined) return;
+  /** The sequence skips steps until its mask is known, and those after each token of its draft. */
+  #askForMask(sequence: ScheduledSequence, draft: Int32Array = NO_DRAFT): void {
+    const nextTokens = this.#nextTokens;
+    if (nextTokens === undefined) return;
     sequence.isReady = false;
-    this.#nextTokens.ask({
-      ready: () => {
-        sequence.isReady = true;
-        this.#parts.host.wake();
-      },
-      fail: (error) => this.fail(error),
-    });
-  }
-
-  /** Requests as many candidates as the sampler and the log-probabilities need. */
-  #want(): OutputWant {
-    const want = this.#parts.sampler.want();
-    const { topLogprobs = 0 } = this.#owner.request;
-    if (want.kind !== "candidates" || want.count >= topLogprobs) return want;
-    return topLogprobs >= this.#parts.vocabularySize ? { kind: "logits" } : { kind: "candidates", count: topLogprobs };
-  }
-
-  /** The sampler takes exactly as many candidates as it requested. */
-  #fitted(input: SampleInput): SampleInput {
-    if (input.kind !== "candidates" || (this.#owner.request.topLogprobs ?? 0) === 0) return input;
-    const want = this.#parts.sampler.want();
-    if (want.kind !== "candidates" || want.count >= input.ids.length) return input;
-    return { ...input, ids: input.ids.subarray(0, want.count), logits: input.logits.subarray(0, want.count) };
+    const most = this.#owner.request.maxTokens - this.#sampledTokens - 1;
+    const ready = (): void => {
+      sequence.draft = this.#withoutEnd(nextTokens.draft);
+      sequence.isReady = true;
+      this.#parts.host.wake();
+    };
+    const forced = this.#sampledTokens === 0 ? 0 : (this.#drafts?.certainLength(most) ?? 0);
+    nextTokens.ask({ ready, fail: (error) => this.fail(error) }, { draft, most: Math.max(draft.length, forced) });
   }
 }
 
@@ -276,11 +336,4 @@ export class Choice implements StepReader {
 function decoderOf(tokenizer: TokenTexts, printed: ReadonlySet<number> | undefined): StreamDecoder {
   if (printed === undefined) return tokenizer.createDecoder({ continuation: true });
   return new StreamDecoder((token) => tokenizer.tokenBytes(token, printed.has(token)), false);
-}
-
-function sampleable(row: OutputRow): SampleInput {
-  const finite = requireFinite(row);
-  if (finite.kind === "hidden")
-    throw new BackendError("BACKEND_STEP", "[complete] the backend returned a hidden state instead of logits");
-  return finite;
 }

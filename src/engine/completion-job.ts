@@ -52,6 +52,8 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   #launchedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #lastTokenMs = 0;
+  #draftedTokens = 0;
+  #acceptedTokens = 0;
   /** The first choice was cancelled during prefill, which it computes for all: it ends after that. */
   #cancelsFirst = false;
   #isIterated = false;
@@ -85,7 +87,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
 
   /** Enters the queue. Does not throw: a failure reaches the reader. */
   begin(): void {
-    const { prompt, maxTokens, priority, choices, timeLimitMs, signal } = this.request;
+    const { prompt, maxTokens, priority, choices, checkpoints, timeLimitMs, signal } = this.request;
     const [first] = this.#choices;
     try {
       if (signal?.aborted === true) {
@@ -97,6 +99,7 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
         capacityTokens: prompt.length + maxTokens,
         priority,
         slots: choices,
+        checkpoints,
       };
       first.begin(this.#context.host.submit(options, first));
     } catch (error) {
@@ -154,6 +157,12 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
   extended(atMs: number): void {
     this.#lastTokenMs = atMs;
     this.#context.counts.generatedTokens++;
+  }
+
+  verified(draftedTokens: number, acceptedTokens: number): void {
+    this.#draftedTokens += draftedTokens;
+    this.#acceptedTokens += acceptedTokens;
+    this.#context.host.speculation?.verified(draftedTokens, acceptedTokens);
   }
 
   finished(): void {
@@ -216,6 +225,8 @@ export class CompletionJob implements WholeCompletion, ChoiceOwner {
       timeToFirstTokenMs: firstTokenMs - this.#submittedMs,
       tokensPerSecond: decodeMs > 0 ? (decodedTokens * 1000) / decodeMs : 0,
       preemptions: this.#choices.reduce((total, { sequence }) => total + (sequence?.preemptions ?? 0), 0),
+      draftedTokens: this.#draftedTokens,
+      acceptedTokens: this.#acceptedTokens,
     };
   }
 }

@@ -18,6 +18,8 @@ const REQUEST_FIELDS = [
   "timeLimitMs",
   "ignoreEndOfGeneration",
   "printedTokens",
+  "checkpoints",
+  "scriptedTokens",
   "signal",
 ] as const satisfies readonly (keyof CompletionRequest)[];
 
@@ -27,6 +29,8 @@ export const MAX_TOP_LOGPROBS = 20;
 export const MAX_PRIORITY = 100;
 /** The longest delay of a timer. */
 export const MAX_DELAY_MS = 2 ** 31 - 1;
+/** Each checkpoint takes a state slot, which another sequence could use. */
+const MAX_CHECKPOINT_HINTS = 16;
 /** Each stop string is matched against every character. */
 const MAX_STOPS = 64;
 /** Text is held back for as long as it could become a stop string. */
@@ -54,6 +58,8 @@ export interface ResolvedRequest {
   readonly timeLimitMs: number | undefined;
   readonly ignoreEndOfGeneration: boolean;
   readonly printedTokens: ReadonlySet<number> | undefined;
+  readonly checkpoints: readonly number[];
+  readonly scriptedTokens: Int32Array | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -82,6 +88,8 @@ export function resolveRequest(request: CompletionRequest, limits: RequestLimits
       printedTokens === undefined || printedTokens instanceof Set
         ? printedTokens
         : refuseValue("complete", "printedTokens", "a Set of token ids", printedTokens),
+    checkpoints: checkpointHints(request.checkpoints, prompt.length),
+    scriptedTokens: request.scriptedTokens,
     signal: optionalSignal("complete", "signal", request.signal),
   };
 }
@@ -117,6 +125,16 @@ export function tooLarge(tokens: number, cacheTokens: number): ServingError {
 /** Requesting more than the context holds is valid: the text then ends with the context. */
 function roomFor(promptTokens: number, wanted: number | undefined, { contextTokens }: RequestLimits): number {
   return Math.min(wanted ?? Number.MAX_SAFE_INTEGER, contextTokens - promptTokens);
+}
+
+function checkpointHints(hints: readonly number[] = [], promptTokens: number): readonly number[] {
+  if (!Array.isArray(hints) || hints.length > MAX_CHECKPOINT_HINTS)
+    return refuseValue("complete", "checkpoints", `at most ${MAX_CHECKPOINT_HINTS} numbers of tokens`, hints);
+  for (const hint of hints as readonly unknown[]) {
+    const isWithin = Number.isInteger(hint) && Number(hint) >= 0 && Number(hint) <= promptTokens;
+    if (!isWithin) refuseValue("complete", "checkpoints", `whole numbers up to ${promptTokens}`, hint);
+  }
+  return hints;
 }
 
 function stopTexts(stop: readonly string[]): readonly string[] {

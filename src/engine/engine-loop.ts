@@ -15,7 +15,9 @@ import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
 import { MaskBarrier } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
+import type { Speculation } from "../speculation/speculation.js";
 import type { SequenceHost, StepReader } from "./step-reader.js";
+import { batchCounts, draftTokensOf, spoiledBy, verifyDrafts } from "./verification.js";
 
 /** Computes a step; implemented by `ExecutionPlan`. */
 export interface StepRunner {
@@ -27,6 +29,8 @@ type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unkno
 /** Runs the sequences of one model in shared steps, and delivers their results to readers. */
 export class EngineLoop implements SequenceHost, AsyncDisposable {
   readonly masks = new MaskBarrier();
+  /** Undefined if nothing is drafted. */
+  readonly speculation: Speculation | undefined;
   readonly #store: KvStore;
   readonly #scheduler: Scheduler;
   readonly #runner: StepRunner;
@@ -45,11 +49,19 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   /** The batch of the running step. */
   #batch: readonly StepSlice[] = [];
   #steps = 0;
+  #computedTokens = 0;
   #stepsMs = 0;
   #betweenStepsMs = 0;
 
-  constructor(runner: StepRunner, store: KvStore, limits: SchedulerLimits, retryAfterMs: () => number) {
+  constructor(
+    runner: StepRunner,
+    store: KvStore,
+    limits: SchedulerLimits,
+    retryAfterMs: () => number,
+    speculation?: Speculation,
+  ) {
     this.#store = store;
+    this.speculation = speculation;
     this.#runner = runner;
     this.#retryAfterMs = retryAfterMs;
     this.#copies = store.pools.groups.map(
@@ -76,7 +88,19 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   statistics() {
     const { running, queued, preemptions } = this.#scheduler;
     const times = { steps: this.#steps, stepsMs: this.#stepsMs, betweenStepsMs: this.#betweenStepsMs };
-    return { running, queued, preemptions, ...batchCounts(this.#batch), ...this.pools.counts(), ...times };
+    const { draftedTokens = 0, acceptedTokens = 0 } = this.speculation ?? {};
+    return {
+      running,
+      queued,
+      preemptions,
+      ...batchCounts(this.#batch),
+      computedTokens: this.#computedTokens,
+      ...this.pools.counts(),
+      ...this.pools.stateCounts(),
+      ...times,
+      draftedTokens,
+      acceptedTokens,
+    };
   }
 
   submit(options: SequenceOptions, reader: StepReader): ScheduledSequence {
@@ -100,8 +124,9 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     return twin;
   }
 
-  release(sequence: ScheduledSequence): void {
-    this.#scheduler.remove(sequence);
+  release(sequence: ScheduledSequence, keepsStates = false): void {
+    this.#scheduler.remove(sequence, keepsStates);
+    this.speculation?.release(sequence);
     this.#readers.delete(sequence);
     this.wake();
   }
@@ -127,6 +152,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     await undefined;
     let resultMs: number | undefined;
     while (this.#failure === undefined) {
+      if (this.speculation?.isWaiting === true) await this.#draft(this.speculation);
       if (this.masks.isWaiting) await this.#waitForMasks();
       this.#isAwake = false;
       this.#growCache();
@@ -147,6 +173,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
       this.#batch = [];
       this.#steps++;
       this.#stepsMs += resultMs - launchMs;
+      this.#measure(slices, resultMs - launchMs);
       if ("error" in outcome) this.#failStep(slices, outcome.error);
       else this.#take(slices, outcome.rows, resultMs);
     }
@@ -174,24 +201,44 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
       for (const copies of this.#copies) copies.flush();
       const nowMs = performance.now();
       for (const { sequence } of slices) this.#readerOf(sequence).launched(nowMs);
-      const step = this.#packer.pack(slices, (sequence) => this.#readerOf(sequence).wanted());
+      const step = this.#packer.pack(slices, (sequence, index) => this.#readerOf(sequence).wanted(index));
       return { rows: await this.#runner.step(step, this.#store.kvCache, { signal: this.#ending.signal }) };
     } catch (error) {
       return { error };
     }
   }
 
-  /** Rows of sequences that have ended meanwhile are dropped. */
+  /** Rows of sequences that have ended meanwhile are dropped. Drafts are verified before the scheduler advances. */
   #take(slices: readonly StepSlice[], rows: readonly OutputRow[], resultMs: number): void {
-    this.#scheduler.advance(slices, spoiledBy(slices, rows));
+    const accepted = verifyDrafts(slices, rows, { readers: this.#readers, atMs: resultMs, attempt });
+    this.#scheduler.advance(slices, spoiledBy(slices, rows, accepted), accepted);
     let next = 0;
-    for (const { sequence, outputs } of slices) {
+    for (const slice of slices) {
+      const { sequence, outputs } = slice;
+      this.#computedTokens += slice.count;
       const reader = this.#readers.get(sequence);
+      const isVerified = accepted.has(slice);
       for (let count = 0; count < outputs; count++) {
         const row = rows[next++];
-        if (reader !== undefined && sequence.state === "running") attempt(reader, () => reader.take(row, resultMs));
+        if (reader === undefined || sequence.state !== "running") continue;
+        if (isVerified && count === 0) attempt(reader, () => reader.verified?.());
+        else if (!isVerified && (count === 0 || slice.draft.length === 0))
+          attempt(reader, () => reader.take(row, resultMs));
       }
     }
+  }
+
+  /** Decodes text while drafters compute. */
+  async #draft(speculation: Speculation): Promise<void> {
+    const drafting = speculation.draftWaiting(this.#ending.signal);
+    this.#deliver();
+    await drafting;
+  }
+
+  /** Steps without prefill tell what tokens and drafts cost. */
+  #measure(slices: readonly StepSlice[], milliseconds: number): void {
+    if (this.speculation === undefined || slices.some(({ count, draft }) => count - draft.length > 1)) return;
+    this.speculation.measured(milliseconds, slices.length, draftTokensOf(slices));
   }
 
   #deliver(): void {
@@ -201,6 +248,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   #failStep(slices: readonly StepSlice[], error: unknown): void {
     if (isFatal(error)) this.#fail(error);
+    this.#scheduler.discard(slices);
     for (const { sequence } of slices) failAlone(this.#readers.get(sequence), error);
   }
 
@@ -228,27 +276,6 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     if (reader === undefined) throw new BackendError("BACKEND_STEP", "[engine] a sequence in a step has no reader");
     return reader;
   }
-}
-
-/** Counted when statistics are read, so that a step pays for nothing. */
-function batchCounts(slices: readonly StepSlice[]) {
-  let [stepPrefillTokens, stepDecodeTokens] = [0, 0];
-  for (const { sequence, count } of slices) {
-    if (sequence.isDecoding) stepDecodeTokens += count;
-    else stepPrefillTokens += count;
-  }
-  return { stepSequences: slices.length, stepPrefillTokens, stepDecodeTokens };
-}
-
-/** Sequences with a row that is not finite: their blocks are invalid. */
-function spoiledBy(slices: readonly StepSlice[], rows: readonly OutputRow[]): ReadonlySet<ScheduledSequence> {
-  const spoiled = new Set<ScheduledSequence>();
-  if (!rows.some(({ kind }) => kind === "not-finite")) return spoiled;
-  let next = 0;
-  for (const { sequence, outputs } of slices) {
-    for (let count = 0; count < outputs; count++) if (rows[next++].kind === "not-finite") spoiled.add(sequence);
-  }
-  return spoiled;
 }
 
 /** A failure of one request does not reach the others. */

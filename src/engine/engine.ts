@@ -11,14 +11,16 @@ import type { PlanResidency } from "../plan/residency.js";
 import { withRecommended } from "../sampler/recommended-sampling.js";
 import { largestSequence } from "../scheduler/block-demand.js";
 import { schedulerLimits } from "../scheduler/limits.js";
+import { Speculation } from "../speculation/speculation.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";
 import { CompletionJob, type TokenCounts } from "./completion-job.js";
 import { checkPrompt, type RequestLimits, resolveRequest, type ResolvedRequest } from "./completion-request.js";
 import { DEFAULT_DRY_BREAKERS, resolveDryBreakers } from "./dry-breakers.js";
+import { type DraftingOptions, speculationOf } from "./drafting.js";
 import { EmbeddingSink } from "./embedding.js";
 import { FailedCompletion } from "./failed-completion.js";
 import { KvStore } from "./kv-store.js";
-import { cacheLimitTokens, fittingBlocks, fixedCacheTokens } from "./kv-store-size.js";
+import { cacheLimitTokens, fittingBlocks, fixedCacheTokens, stateSlotsFor } from "./kv-store-size.js";
 import type { ModelSampling } from "./model-sampling.js";
 import { NO_VOCABULARY } from "./no-vocabulary.js";
 import { refuseTooLarge } from "./plan-fit.js";
@@ -52,6 +54,8 @@ export interface EngineParts {
   readonly sampling: ModelSampling;
   /** Whether the KV cache grows on demand; false allocates all of it before the first request. */
   readonly growsKvCache: boolean;
+  /** Drafters: by default those of "auto". Tests pass their own. */
+  readonly drafting?: DraftingOptions | Speculation;
 }
 
 /** Serves the requests of one model; `completion/`, `model/` and `server/` use it through `ModelEngine`. */
@@ -61,7 +65,9 @@ export class Engine implements ModelEngine, AsyncDisposable {
   readonly vocabularySize: number;
   readonly #parts: EngineParts;
   readonly #store: KvStore;
+  readonly #stateSlotBytes: number;
   readonly #loop: EngineLoop;
+  readonly #speculation: Speculation | undefined;
   readonly #limits: RequestLimits;
   readonly #constraintTimeoutMs: number;
   readonly #suppressedTokens: Int32Array;
@@ -92,6 +98,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
       { maxStepTokens, maxStepOutputs, chunkTokens: backend.chunkTokens ?? maxStepTokens },
       { sequences: resolved.maxSequences, queued: resolved.maxQueued },
     );
+    this.#stateSlotBytes = plan.memory().stateBytes;
     this.#store = openStore(parts, limits.sequences, resolved);
     // A cache that is smaller than the model's context and cannot grow is the context here.
     this.contextTokens = parts.growsKvCache
@@ -100,9 +107,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
     const { contextTokens, vocabularySize } = this;
     this.#limits = { vocabularySize, contextTokens, sequences: limits.sequences };
     this.#turnover = new Turnover(limits.sequences);
-    this.#loop = new EngineLoop(plan, this.#store, limits, () =>
-      this.#turnover.retryAfterMs(this.#loop.statistics().queued),
-    );
+    const { drafting = {} } = parts;
+    this.#speculation = drafting instanceof Speculation ? drafting : speculationOf(plan, this.#store, drafting);
+    const retryAfterMs = (): number => this.#turnover.retryAfterMs(this.#loop.statistics().queued);
+    this.#loop = new EngineLoop(plan, this.#store, limits, retryAfterMs, this.#speculation);
   }
 
   get backend(): string {
@@ -116,6 +124,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
   get chatTemplates(): ChatTemplates {
     this.#chatTemplates ??= this.#parts.chatTemplates();
     return this.#chatTemplates;
+  }
+
+  get keepsCheckpoints(): boolean {
+    return this.#store.pools.checkpoints !== undefined;
   }
 
   /**
@@ -179,8 +191,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
 
   statistics(): EngineStatistics {
     const { steps = 0, done = 0, milliseconds = 0 } = this.#warmUp?.progress ?? {};
+    const loop = this.#loop.statistics();
     return {
-      ...this.#loop.statistics(),
+      ...loop,
+      stateBytes: loop.stateSlots * this.#stateSlotBytes,
       ...this.#counts,
       warmUpSteps: steps,
       warmUpStepsDone: done,
@@ -204,6 +218,7 @@ export class Engine implements ModelEngine, AsyncDisposable {
     await this.#warming;
     await this.#warmUp?.ended;
     await this.#loop[Symbol.asyncDispose]();
+    await this.#speculation?.[Symbol.asyncDispose]();
   }
 
   async #prewarm(options: WarmUpOptions): Promise<void> {
@@ -213,8 +228,9 @@ export class Engine implements ModelEngine, AsyncDisposable {
     while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
       await pause(IDLE_LOOK_MS, undefined, { ref: false });
     if (signal.aborted) return;
-    const { maxBlocks } = this.#store.pools;
-    if (this.#store.canGrow) this.#store.replace({ blocks: maxBlocks, largest: maxBlocks.map(() => 0) });
+    const { maxBlocks, states } = this.#store.pools;
+    const whole = { blocks: maxBlocks, largest: maxBlocks.map(() => 0), stateSlots: states?.maxBlocks ?? 0 };
+    if (this.#store.canGrow) this.#store.replace(whole);
     this.#warmUp = new WarmUp({
       plan: this.#parts.plan,
       store: this.#store,
@@ -251,12 +267,14 @@ export class Engine implements ModelEngine, AsyncDisposable {
 function openStore(
   { plan, growsKvCache }: EngineParts,
   sequences: number,
-  { kvCacheTokens, sharesPrefixes }: ResolvedServingOptions,
+  { kvCacheTokens, sharesPrefixes, stateCacheSlots: checkpoints }: ResolvedServingOptions,
 ): KvStore {
   const { blockTokens, contextTokens } = plan.config;
   const limit = growsKvCache ? cacheLimitTokens(plan, sequences) : fixedCacheTokens(plan, sequences, kvCacheTokens);
   const maxBlocks = growsKvCache ? plan.kvCacheBlocks(limit, sequences) : fittingBlocks(plan, limit, sequences);
+  const maxSlots = stateSlotsFor(plan, { tokens: limit, sequences, checkpoints });
   return new KvStore({
+    ...(maxSlots === undefined ? {} : { states: { slots: growsKvCache ? 0 : maxSlots, maxSlots } }),
     groups: kvGroups(plan.program.kv).map(({ window, chunk }, group) => ({
       ...(window === undefined ? {} : { window }),
       ...(chunk === undefined ? {} : { chunk }),
@@ -266,7 +284,7 @@ function openStore(
     })),
     blockTokens,
     sharesPrefixes,
-    create: (blocks) => plan.createGroupedKvCache(blocks),
+    create: (blocks, stateSlots) => plan.createGroupedKvCache(blocks, stateSlots),
   });
 }
 

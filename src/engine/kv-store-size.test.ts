@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KvCacheOptions } from "../backends/contract.js";
 import type { FittedPlan } from "./plan-fit.js";
-import { cacheLimitTokens, fittingBlocks, fixedCacheTokens } from "./kv-store-size.js";
+import { cacheLimitTokens, fittingBlocks, fixedCacheTokens, stateSlotsFor } from "./kv-store-size.js";
 
 /** 10 bytes a token, 100 bytes of scratch, 1,000 of weights, a tenth of them there. */
 function plan(availableBytes: number, contextTokens = 100): FittedPlan {
@@ -19,6 +19,7 @@ function plan(availableBytes: number, contextTokens = 100): FittedPlan {
       residentWeightBytes: 1000,
       weightElements: 2000,
       kvCacheBytes: 0,
+      stateBytes: 0,
       scratchBytes: 100,
     }),
     loadingStats: () => ({ cachedBytes: 100 }),
@@ -82,5 +83,34 @@ describe("fittingBlocks", () => {
 
   it("leaves the more tokens, the fewer windows take", () => {
     expect(fixedCacheTokens(windowed(40_000), 8, undefined)).toBe(Math.floor((20_000 - 8 * 1280) / 320) * 32);
+  });
+});
+
+describe("stateSlotsFor", () => {
+  /** 10 bytes a token, and 1,000 for the states of a sequence. */
+  function recurrent(spareBytes: number): FittedPlan {
+    const attending = plan(1000 + spareBytes);
+    return {
+      ...attending,
+      program: { kv: { states: [250] } },
+      memory: () => ({ ...attending.memory(), stateBytes: 1000 }),
+      kvCacheBytes: (tokens: number, sequences = 1) => tokens * 10 + Math.max(2, sequences) * 1000,
+    } as unknown as FittedPlan;
+  }
+  const demand = { tokens: 128, sequences: 4, checkpoints: undefined };
+
+  it("has none without recurrent layers", () => {
+    expect(stateSlotsFor(plan(1e9), demand)).toBeUndefined();
+  });
+
+  it("has one for each sequence, and checkpoints in an eighth of the spare memory, as many as are useful", () => {
+    expect(stateSlotsFor(recurrent(1e6), demand)).toBe(4 + 4 * 16);
+    expect(stateSlotsFor(recurrent(80_000), demand)).toBe(4 + 10);
+    expect(stateSlotsFor(recurrent(80_000), { ...demand, checkpoints: 3 })).toBe(4 + 3);
+  });
+
+  it("has slots for fewer sequences if all do not fit, but always one for a checkpoint", () => {
+    expect(stateSlotsFor(recurrent(1280 + 3000), demand)).toBe(3 + 1);
+    expect(stateSlotsFor(recurrent(1280 + 2000), demand)).toBe(2 + 1);
   });
 });

@@ -1,11 +1,16 @@
 // Sizes of the shared KV cache: what the sequences could fill together, within a share of the memory that weights and
 // scratch space leave. Sizes are positions of full attention; a sliding window has the blocks of its sequences.
 
+import { CHECKPOINTS_PER_SEQUENCE, LEAST_STATE_SLOTS } from "../backends/cache-size.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { type FittedPlan, refuseTooLarge, spareBytes } from "./plan-fit.js";
 
 /** The rest is left for other models and programs. */
 const MEMORY_SHARE = 0.5;
+/** The share of the spare memory that checkpoints of recurrent states may take. */
+const CHECKPOINT_SHARE = 1 / 8;
+/** More checkpoints than this have no use: their KV blocks are evicted before. */
+const MOST_CHECKPOINTS = 1024;
 
 /**
  * Tokens of a cache that is allocated at once, in whole blocks: at least one whole context. Throws BACKEND_MEMORY if
@@ -23,10 +28,38 @@ export function fixedCacheTokens(plan: FittedPlan, sequences: number, wanted: nu
  * all do not fit: the others wait.
  */
 export function fittingBlocks(plan: FittedPlan, tokens: number, sequences: number): readonly number[] {
+  return plan.kvCacheBlocks(tokens, fittingSequences(plan, tokens, sequences));
+}
+
+/** How many of the sequences have windows and recurrent states that fit into the spare memory. */
+function fittingSequences(plan: FittedPlan, tokens: number, sequences: number): number {
   const spare = plan.config.ignoreMemoryCheck ? Number.POSITIVE_INFINITY : spareBytes(plan);
   let fitting = sequences;
   while (fitting > 1 && plan.kvCacheBytes(tokens, fitting) > spare) fitting--;
-  return plan.kvCacheBlocks(tokens, fitting);
+  return fitting;
+}
+
+/** What state slots are needed for. */
+interface StateSlotDemand {
+  /** Positions of the KV cache beside them. */
+  readonly tokens: number;
+  readonly sequences: number;
+  /** Slots for checkpoints; by default as many as are useful, within a share of the spare memory. */
+  readonly checkpoints: number | undefined;
+}
+
+/** State slots for sequences and checkpoints; undefined if no layer is recurrent. */
+export function stateSlotsFor(
+  plan: FittedPlan,
+  { tokens, sequences, checkpoints }: StateSlotDemand,
+): number | undefined {
+  const { stateBytes } = plan.memory();
+  if (plan.program.kv.states === undefined) return undefined;
+  const running = fittingSequences(plan, tokens, sequences);
+  const spare = plan.config.ignoreMemoryCheck ? Number.POSITIVE_INFINITY : spareBytes(plan);
+  const left = Math.min(spare * CHECKPOINT_SHARE, spare - plan.kvCacheBytes(tokens, running));
+  const affordable = Math.max(LEAST_STATE_SLOTS - 1, Math.floor(left / Math.max(1, stateBytes)));
+  return running + (checkpoints ?? Math.min(CHECKPOINTS_PER_SEQUENCE * running, MOST_CHECKPOINTS, affordable));
 }
 
 /**

@@ -3,9 +3,10 @@
 // request's memory. Growing copies the contents into a larger cache; where both do not fit into memory together, an empty
 // one takes the place of the old, and preempted sequences are recomputed.
 
+import { LEAST_STATE_SLOTS } from "../backends/cache-size.js";
 import type { KvCache } from "../backends/contract.js";
 import type { KvReach } from "../graph/program.js";
-import { BlockPools } from "../kv-cache/block-pools.js";
+import { BlockPools, type PoolSizes, type StateSlotCounts } from "../kv-cache/block-pools.js";
 import type { CacheDemand } from "../scheduler/block-demand.js";
 
 /** Minimum growth factor, so that slightly longer requests rarely replace the cache. */
@@ -25,8 +26,10 @@ interface KvStoreOptions {
   readonly groups: readonly KvStoreGroup[];
   readonly blockTokens: number;
   readonly sharesPrefixes: boolean;
-  /** Creates a cache with these numbers of blocks of each group. */
-  readonly create: (blocks: readonly number[]) => KvCache;
+  /** State slots, if the model has recurrent layers. */
+  readonly states?: StateSlotCounts | undefined;
+  /** Creates a cache with these numbers of blocks of each group, and of state slots. */
+  readonly create: (blocks: readonly number[], stateSlots: number) => KvCache;
 }
 
 /** The shared KV cache of an engine; grows between steps. */
@@ -35,15 +38,16 @@ export class KvStore implements Disposable {
   readonly #options: KvStoreOptions;
   #kvCache: KvCache | undefined;
   /** Numbers of blocks that could be allocated when more could not. */
-  #limits: readonly number[];
+  #limits: PoolSizes;
 
   /** Throws what `create` throws. */
   constructor(options: KvStoreOptions) {
-    const { groups, blockTokens, sharesPrefixes, create } = options;
+    const { groups, blockTokens, sharesPrefixes, states, create } = options;
     this.#options = options;
-    this.pools = new BlockPools(groups, blockTokens, { sharesPrefixes });
-    this.#limits = groups.map(() => Number.POSITIVE_INFINITY);
-    if (this.pools.blocks.some((blocks) => blocks > 0)) this.#kvCache = create(this.pools.blocks);
+    this.pools = new BlockPools(groups, blockTokens, { sharesPrefixes, states });
+    this.#limits = { blocks: groups.map(() => Number.POSITIVE_INFINITY), stateSlots: Number.POSITIVE_INFINITY };
+    const { blocks, stateSlots } = this.pools.sizes;
+    if (!isEmpty(this.pools.sizes)) this.#kvCache = create(blocks, stateSlots);
   }
 
   get kvCache(): KvCache {
@@ -52,7 +56,7 @@ export class KvStore implements Disposable {
   }
 
   get canGrow(): boolean {
-    return this.pools.groups.some(({ blocks, maxBlocks }) => blocks < maxBlocks);
+    return [...this.pools.groups, this.pools.states].some((pool) => pool !== undefined && pool.blocks < pool.maxBlocks);
   }
 
   /**
@@ -60,7 +64,7 @@ export class KvStore implements Disposable {
    * otherwise.
    */
   isShortOf(demand: CacheDemand): boolean {
-    return this.#options.groups.some((_, group) => this.#isShort(demand, group));
+    return this.#options.groups.some((_, group) => this.#isShort(demand, group)) || this.#isShortOfSlots(demand);
   }
 
   /**
@@ -74,7 +78,8 @@ export class KvStore implements Disposable {
     const grown = this.pools.blocks.map((blocks, group) =>
       this.#isShort(demand, group) ? this.#grown(demand, group) : blocks,
     );
-    const { made } = this.#allocate([grown]);
+    const stateSlots = this.#isShortOfSlots(demand) ? this.#grownSlots(demand) : this.pools.sizes.stateSlots;
+    const { made } = this.#allocate([{ blocks: grown, stateSlots }]);
     if (made === undefined) return false;
     try {
       made.cache.copyFrom(before, this.pools.usedEnds);
@@ -84,7 +89,7 @@ export class KvStore implements Disposable {
     }
     this.#kvCache = made.cache;
     before[Symbol.dispose]();
-    this.pools.extend(made.blocks);
+    this.pools.extend(made.size);
     return true;
   }
 
@@ -93,19 +98,22 @@ export class KvStore implements Disposable {
    * size; the contents are lost. No block may be held. Throws why the demand's largest sequence cannot be held.
    */
   replace(demand: CacheDemand): void {
-    const before = this.pools.blocks;
-    const isFirst = before.every((blocks) => blocks === 0);
+    const before = this.pools.sizes;
+    const isFirst = isEmpty(before);
     // The first request gets what it needs; later ones suggest that more will follow.
-    const generous = isFirst ? demand.blocks : before.map((_, group) => this.#grown(demand, group));
-    const none = before.map(() => 0);
+    const generous = {
+      blocks: isFirst ? demand.blocks : before.blocks.map((_, group) => this.#grown(demand, group)),
+      stateSlots: isFirst ? demand.stateSlots : this.#grownSlots(demand),
+    };
+    const least = { blocks: demand.largest, stateSlots: Math.min(LEAST_STATE_SLOTS, demand.stateSlots) };
+    const none = { blocks: before.blocks.map(() => 0), stateSlots: 0 };
     this.pools.reset(none);
     this.#kvCache?.[Symbol.dispose]();
-    const sizes = [generous, demand.largest, before];
-    const { made, failure } = this.#allocate(sizes.filter((size) => size.some((blocks) => blocks > 0)));
+    const { made, failure } = this.#allocate([generous, least, before].filter((size) => !isEmpty(size)));
     this.#kvCache = made?.cache;
-    this.pools.reset(made?.blocks ?? none);
-    if (failure !== undefined) this.#limits = this.pools.blocks;
-    if (this.pools.blocks.some((blocks, group) => blocks < demand.largest[group])) throw failure;
+    this.pools.reset(made?.size ?? none);
+    if (failure !== undefined) this.#limits = this.pools.sizes;
+    if (isSmaller(this.pools.sizes, least)) throw failure;
   }
 
   [Symbol.dispose](): void {
@@ -113,7 +121,13 @@ export class KvStore implements Disposable {
   }
 
   #isShort({ blocks, largest }: CacheDemand, group: number): boolean {
-    return Math.max(largest[group], Math.min(blocks[group], this.#limits[group])) > this.pools.groups[group].blocks;
+    const most = Math.min(blocks[group], this.#limits.blocks[group]);
+    return Math.max(largest[group], most) > this.pools.groups[group].blocks;
+  }
+
+  #isShortOfSlots({ stateSlots }: CacheDemand): boolean {
+    const least = Math.min(LEAST_STATE_SLOTS, stateSlots);
+    return Math.max(least, Math.min(stateSlots, this.#limits.stateSlots)) > this.pools.sizes.stateSlots;
   }
 
   #grown({ blocks }: CacheDemand, group: number): number {
@@ -122,12 +136,18 @@ export class KvStore implements Disposable {
     return Math.min(maxBlocks, Math.max(blocks[group], leastGrownBlocks, more));
   }
 
+  #grownSlots({ stateSlots }: CacheDemand): number {
+    const { states } = this.pools;
+    return Math.min(states?.maxBlocks ?? 0, Math.max(stateSlots, Math.ceil((states?.blocks ?? 0) * GROWTH)));
+  }
+
   /** A cache of the first of these sizes that memory allows, and why a larger one was refused. */
-  #allocate(sizes: readonly (readonly number[])[]): { readonly made?: SizedCache; readonly failure?: unknown } {
+  #allocate(sizes: readonly PoolSizes[]): { readonly made?: SizedCache; readonly failure?: unknown } {
     let failure: unknown;
-    for (const blocks of new Map(sizes.map((size) => [size.join(), size])).values()) {
+    const keyOf = ({ blocks, stateSlots }: PoolSizes): string => `${blocks.join()} ${stateSlots}`;
+    for (const size of new Map(sizes.map((each) => [keyOf(each), each])).values()) {
       try {
-        return { made: { cache: this.#options.create(blocks), blocks }, failure };
+        return { made: { cache: this.#options.create(size.blocks, size.stateSlots), size }, failure };
       } catch (error) {
         failure ??= error;
       }
@@ -138,5 +158,13 @@ export class KvStore implements Disposable {
 
 interface SizedCache {
   readonly cache: KvCache;
-  readonly blocks: readonly number[];
+  readonly size: PoolSizes;
+}
+
+function isEmpty({ blocks, stateSlots }: PoolSizes): boolean {
+  return stateSlots === 0 && blocks.every((count) => count === 0);
+}
+
+function isSmaller(size: PoolSizes, least: PoolSizes): boolean {
+  return size.stateSlots < least.stateSlots || size.blocks.some((count, group) => count < least.blocks[group]);
 }

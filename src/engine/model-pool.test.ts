@@ -13,6 +13,8 @@ class Warehouse {
   readonly events: string[] = [];
   readonly lost = new Set<string>();
   loaded = 0;
+  /** Loads for which there was no room. */
+  refused = 0;
 
   constructor(readonly room = 10) {}
 
@@ -23,7 +25,10 @@ class Warehouse {
 
   async load(name: string): Promise<PooledModel> {
     await pause(1);
-    if (this.loaded >= this.room) throw new BackendError("BACKEND_MEMORY", "no room");
+    if (this.loaded >= this.room) {
+      this.refused++;
+      throw new BackendError("BACKEND_MEMORY", "no room");
+    }
     this.loaded++;
     this.lost.delete(name);
     this.events.push(`+${name}`);
@@ -94,15 +99,16 @@ describe("ModelPool", () => {
   it("unloads none in use, waits until one is left, and lets newcomers to it wait meanwhile", async () => {
     const warehouse = new Warehouse(1);
     await using pool = warehouse.pool();
-    let leave!: () => void;
+    let leave: (() => void) | undefined;
     const used = pool.with("a", () => new Promise<void>((resolve) => (leave = resolve)));
-    await pause(10);
+    await expect.poll(() => leave).toBeDefined();
     const other = pool.with("b", useBriefly);
+    await expect.poll(() => warehouse.refused).toBe(1);
     await pause(10);
     const again = pool.with("a", useBriefly);
     await pause(10);
     expect(warehouse.events).toEqual(["+a"]);
-    leave();
+    leave?.();
     expect(await Promise.all([used, other, again])).toEqual([undefined, "b", "a"]);
     expect(warehouse.events).toEqual(["+a", "-a", "+b", "-b", "+a"]);
   });
@@ -122,14 +128,14 @@ describe("ModelPool", () => {
 
   it("unloads after idle time, and not before", async () => {
     const warehouse = new Warehouse();
-    await using pool = warehouse.pool({ idleTimeoutMs: 150 });
+    await using pool = warehouse.pool({ idleTimeoutMs: 600 });
     await pool.with("a", async () => {
-      await pause(200);
+      await pause(700);
       expect(pool.list()[0].unloadAtMs).toBeUndefined();
     });
     expect(warehouse.events).toEqual(["+a"]);
     const leftMs = (pool.list()[0].unloadAtMs ?? 0) - Date.now();
-    expect(leftMs > 0 && leftMs <= 150).toBe(true);
+    expect(leftMs > 0 && leftMs <= 600).toBe(true);
     await expect.poll(() => warehouse.events).toEqual(["+a", "-a"]);
     expect(pool.list()[0].unloadAtMs).toBeUndefined();
     expect(await pool.with("a", useBriefly)).toBe("a");

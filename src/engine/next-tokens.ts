@@ -3,7 +3,18 @@
 
 import { GrammarError } from "../errors.js";
 import type { MaskBarrier } from "./mask-barrier.js";
-import type { TokenConstraint } from "./serving.js";
+import type { AllowedPath, TokenConstraint } from "./serving.js";
+
+const NO_DRAFT: Int32Array = new Int32Array();
+const NO_PATH: AllowedPath = { tokens: [], masks: [] };
+const NO_REQUEST: DraftRequest = { draft: NO_DRAFT, most: 0 };
+
+/** Tokens that may be sampled after the next one. */
+interface DraftRequest {
+  readonly draft: Int32Array;
+  /** Maximum length of a draft, forced tokens included. */
+  readonly most: number;
+}
 
 interface NextTokensContext {
   readonly vocabularySize: number;
@@ -22,7 +33,8 @@ export class NextTokens implements Disposable {
   readonly #context: NextTokensContext;
   /** The mask that is being computed, and its round. */
   #asked: { readonly round: number } | undefined;
-  #mask: Uint32Array | undefined;
+  #masks: readonly (Uint32Array | undefined)[] = [];
+  #draft: Int32Array = NO_DRAFT;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(constraint: TokenConstraint, context: NextTokensContext) {
@@ -30,8 +42,14 @@ export class NextTokens implements Disposable {
     this.#context = context;
   }
 
-  get mask(): Uint32Array | undefined {
-    return this.#mask;
+  /** The tokens of the requested draft that the constraint allows, or tokens that it forces. */
+  get draft(): Int32Array {
+    return this.#draft;
+  }
+
+  /** The mask of the next token, or of the one after some tokens of the draft. */
+  maskAfter(draftTokens: number): Uint32Array | undefined {
+    return this.#masks[draftTokens];
   }
 
   /** Whether a finished text is checked. */
@@ -39,24 +57,29 @@ export class NextTokens implements Disposable {
     return this.#constraint.finish !== undefined;
   }
 
-  /** Requests the next mask; the listener is called later, unless this is disposed before. */
-  ask(listener: MaskListener): void {
-    this.#wait(listener, () => this.#answer());
+  /**
+   * Requests the next mask, and those after each token of a draft; the listener is called later, unless this is disposed
+   * or asked again before.
+   */
+  ask(listener: MaskListener, request: DraftRequest = NO_REQUEST): void {
+    this.#wait(listener, () => this.#answer(request));
   }
 
   /** Lets the constraint check the finished text; the listener is called as for a mask. */
   finish(listener: MaskListener): void {
     this.#wait(listener, async () => {
       await this.#constraint.finish?.();
-      return undefined;
+      return NO_PATH;
     });
   }
 
-  #wait(listener: MaskListener, question: () => Promise<Uint32Array | undefined>): void {
+  #wait(listener: MaskListener, question: () => Promise<AllowedPath>): void {
+    this.#stopWaiting();
     const { barrier, timeoutMs } = this.#context;
     const asked = { round: barrier.asked() };
     this.#asked = asked;
-    this.#mask = undefined;
+    this.#masks = [];
+    this.#draft = NO_DRAFT;
     const settle = (tell: () => void): void => {
       if (this.#asked !== asked) return;
       this.#stopWaiting();
@@ -64,9 +87,10 @@ export class NextTokens implements Disposable {
     };
     this.#timer = setTimeout(() => settle(() => listener.fail(tooSlow(timeoutMs))), timeoutMs);
     question().then(
-      (mask) =>
+      ({ tokens, masks }) =>
         settle(() => {
-          this.#mask = mask;
+          this.#masks = masks;
+          this.#draft = Int32Array.from(tokens);
           listener.ready();
         }),
       (error: unknown) => settle(() => listener.fail(error)),
@@ -87,10 +111,18 @@ export class NextTokens implements Disposable {
     this.#constraint[Symbol.dispose]();
   }
 
-  async #answer(): Promise<Uint32Array | undefined> {
-    const mask = await this.#constraint.allowed();
+  async #answer({ draft, most }: DraftRequest): Promise<AllowedPath> {
+    const path =
+      most > 0 && this.#constraint.allowedAlong !== undefined
+        ? await this.#constraint.allowedAlong([...draft], most)
+        : { tokens: [], masks: [await this.#constraint.allowed()] };
+    for (const mask of path.masks) this.#check(mask);
+    return path;
+  }
+
+  #check(mask: Uint32Array | undefined): void {
     const words = Math.ceil(this.#context.vocabularySize / 32);
-    if (mask === undefined || (mask instanceof Uint32Array && mask.length === words)) return mask;
+    if (mask === undefined || (mask instanceof Uint32Array && mask.length === words)) return;
     throw new GrammarError(
       "GRAMMAR_INVALID",
       `[complete] mask: expected a Uint32Array of ${words} words, found ${mask.length}`,

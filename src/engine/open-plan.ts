@@ -10,6 +10,7 @@ import { optionalCount } from "../options.js";
 import { ExecutionPlan } from "../plan/execution-plan.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { checkTokenizerMetadata } from "../tokenizer/tokenizer.js";
+import { withHeadBeside } from "./draft-head-file.js";
 
 /** Options for opening a model file. */
 export interface ModelOptions {
@@ -19,6 +20,10 @@ export interface ModelOptions {
   readonly kvCacheType?: KvCacheType;
   /** Attempts allocations that seem too large; if the driver refuses them, that is an error. */
   readonly ignoreMemoryCheck?: boolean;
+  /** Whether the plan can run the model's draft head, false by default; "auto" if the model has one and it pays. */
+  readonly draftHead?: boolean | "auto";
+  /** The file of a draft head; by default the model's own, or one beside it. */
+  readonly draftHeadPath?: string;
   readonly onProgress?: (progress: LoadingProgress) => void;
 }
 
@@ -46,7 +51,19 @@ export async function openPlan(
   // It is awaited later; a failure before that must not end the process.
   if (backend instanceof Promise) backend.catch(() => {});
   optionalCount("loadModel", "contextTokens", options.contextTokens, 1, MAX_CONTEXT_TOKENS);
-  return await planOf(await GgufLoader.open(path), backend, options, meanwhile);
+  const { draftHead = false, draftHeadPath } = options;
+  const given = await GgufLoader.open(path, draftHeadPath === undefined ? {} : { extension: draftHeadPath });
+  if (draftHead === false || draftHeadPath !== undefined) return await planOf(given, backend, options, meanwhile);
+  const { loader, problem } = await withHeadBeside(given);
+  try {
+    return await planOf(loader, backend, options, meanwhile);
+  } catch (error) {
+    if (draftHead === true && problem !== undefined) throw problem;
+    // A head that does not fit must not keep a model from running.
+    if (draftHead === true || loader === given || !(error instanceof GgufError || error instanceof ModelError))
+      throw error;
+    return await planOf(await GgufLoader.open(path), backend, options, meanwhile);
+  }
 }
 
 /** Builds the plan of a file that is open; disposes the loader if that fails. */
@@ -56,7 +73,7 @@ export async function planOf(
   options: ModelOptions = {},
   meanwhile?: Meanwhile,
 ): Promise<OpenedPlan> {
-  const { contextTokens, kvCacheType, ignoreMemoryCheck, onProgress } = options;
+  const { contextTokens, kvCacheType, ignoreMemoryCheck, draftHead, onProgress } = options;
   try {
     requireLanguageModel(loader.file.metadata);
     if (loader.file.tensors.size === 0) throw noTensors(loader);
@@ -69,6 +86,7 @@ export async function planOf(
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(kvCacheType === undefined ? {} : { kvCacheType }),
       ...(ignoreMemoryCheck === undefined ? {} : { ignoreMemoryCheck }),
+      ...(draftHead === undefined ? {} : { draftHead }),
     });
     requireWholeVocabulary(loader, plan);
     return { loader, plan, planStartMs, planMs: performance.now() - planStartMs };

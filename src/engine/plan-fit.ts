@@ -1,6 +1,6 @@
 // Whether a plan fits into the memory of its backend with a KV cache of a given size.
 
-import { blockCounts } from "../backends/cache-size.js";
+import { blockCounts, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
 import type { KvCacheOptions, KvCacheType } from "../backends/contract.js";
 import {
   adviceFor,
@@ -30,7 +30,10 @@ export interface PlanFit extends MemoryAdvice {
   readonly neededBytes: number;
   readonly availableBytes: number;
   readonly weightBytes: number;
+  /** Bytes of the KV cache, with the recurrent states. */
   readonly kvCacheBytes: number;
+  /** Bytes of the recurrent states, of one sequence and one checkpoint; 0 if no layer is recurrent. */
+  readonly stateBytes: number;
   readonly scratchBytes: number;
   readonly tokens: number;
   readonly kvCacheType: KvCacheType;
@@ -50,6 +53,7 @@ export function fitOf(plan: FittedPlan, tokens: number): PlanFit {
     availableBytes,
     weightBytes,
     kvCacheBytes: question.kvCacheBytes(tokens, kvCacheType),
+    stateBytes: question.stateBytes ?? 0,
     scratchBytes,
     tokens,
     kvCacheType,
@@ -79,6 +83,7 @@ function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {
     ...blockCounts(plan.kvCacheBlocks(positions)),
     blockTokens,
     type,
+    ...(program.kv.states === undefined ? {} : { stateSlots: LEAST_STATE_SLOTS }),
   });
   const weightBytes = Math.max(0, residentWeightBytes - plan.loadingStats().cachedBytes);
   return {
@@ -91,6 +96,7 @@ function questionOf(plan: FittedPlan, tokens: number): MemoryQuestion {
     blockTokens,
     kvCacheType,
     kvCacheBytes: (positions, type) => backend.kvCacheBytes(cacheOf(positions, type)),
+    stateBytes: stateBytes(cacheOf(0, kvCacheType)),
     supportsKvCacheType: (type) => backend.supportsKvCache(cacheOf(blockTokens, type)) === true,
   };
 }

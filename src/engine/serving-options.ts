@@ -15,6 +15,9 @@ export const MAX_QUEUED = 1_000_000;
 /** A mask takes milliseconds: a constraint that takes this long is stuck. */
 const DEFAULT_CONSTRAINT_TIMEOUT_MS = 10_000;
 
+/** Slot numbers are 32-bit, and no memory holds this many. */
+const MAX_STATE_SLOTS = 1_000_000;
+
 /** How a model serves concurrent requests: sequences, queue, KV cache and limits. */
 export interface ServingOptions {
   /** Maximum number of sequences in a batch, 64 by default; fewer if the backend's steps hold fewer. */
@@ -26,6 +29,11 @@ export interface ServingOptions {
    * memory.
    */
   readonly kvCacheTokens?: number;
+  /**
+   * State slots for checkpoints of models with recurrent layers, beside one for each sequence; by default as many as are
+   * useful, within an eighth of the free memory.
+   */
+  readonly stateCacheSlots?: number;
   /** Whether a prefix that several prompts share is computed once; true by default. */
   readonly sharesPrefixes?: boolean;
   /** Time limit for computing one logit mask. */
@@ -33,13 +41,14 @@ export interface ServingOptions {
 }
 
 /** Serving options with defaults filled in. */
-export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens">> &
-  Pick<ServingOptions, "kvCacheTokens">;
+export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens" | "stateCacheSlots">> &
+  Pick<ServingOptions, "kvCacheTokens" | "stateCacheSlots">;
 
 const NAMES = [
   "maxSequences",
   "maxQueued",
   "kvCacheTokens",
+  "stateCacheSlots",
   "sharesPrefixes",
   "constraintTimeoutMs",
 ] as const satisfies readonly (keyof ServingOptions)[];
@@ -48,10 +57,12 @@ const NAMES = [
 export function resolveServingOptions(options: ServingOptions): ResolvedServingOptions {
   refuseUnknownKeys("serve", options, NAMES);
   const kvCacheTokens = optionalCount("serve", "kvCacheTokens", options.kvCacheTokens, 1, MAX_CONTEXT_TOKENS);
+  const stateCacheSlots = optionalCount("serve", "stateCacheSlots", options.stateCacheSlots, 1, MAX_STATE_SLOTS);
   return {
     maxSequences: optionalCount("serve", "maxSequences", options.maxSequences, 1, MAX_SEQUENCES) ?? DEFAULT_SEQUENCES,
     maxQueued: optionalCount("serve", "maxQueued", options.maxQueued, 1, MAX_QUEUED) ?? DEFAULT_QUEUED,
     ...(kvCacheTokens === undefined ? {} : { kvCacheTokens }),
+    ...(stateCacheSlots === undefined ? {} : { stateCacheSlots }),
     sharesPrefixes: optionalFlag("serve", "sharesPrefixes", options.sharesPrefixes) ?? true,
     constraintTimeoutMs:
       optionalCount("serve", "constraintTimeoutMs", options.constraintTimeoutMs, 1, MAX_DELAY_MS) ??

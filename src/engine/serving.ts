@@ -11,12 +11,24 @@ import type { Tokenizer } from "../tokenizer/tokenizer.js";
 export interface TokenConstraint extends Disposable {
   /** Bit i of word i/32 allows token i; undefined allows all. Called once before each token. */
   allowed(): Promise<Uint32Array | undefined>;
+  /**
+   * The masks along a draft, instead of `allowed`. Follows the draft as far as its tokens are allowed, and tokens that are
+   * the only allowed ones; at most `most`. Without this method nothing is drafted.
+   */
+  allowedAlong?(draft: readonly number[], most: number): Promise<AllowedPath>;
   /** Called with each sampled token. */
   accept(token: number): void;
   /** Called before a text counts as finished: rejects if the constraint does not allow it to end here. */
   finish?(): Promise<void>;
   /** A copy with the same state, for another choice of the same prompt. */
   fork(): TokenConstraint;
+}
+
+/** Tokens that a constraint allows one after the other. */
+export interface AllowedPath {
+  readonly tokens: readonly number[];
+  /** The mask before each of the tokens, and the one after the last; one more than there are tokens. */
+  readonly masks: readonly (Uint32Array | undefined)[];
 }
 
 /** A prompt and how to continue it. */
@@ -39,6 +51,16 @@ export interface CompletionRequest {
   readonly ignoreEndOfGeneration?: boolean;
   /** Control tokens whose text is still part of the output, such as the markers of a tool call. */
   readonly printedTokens?: ReadonlySet<number>;
+  /**
+   * Numbers of leading prompt tokens after which later prompts are expected to differ. A model with recurrent layers keeps
+   * its states there, so that those prompts continue from there; others reuse whole blocks anyway.
+   */
+  readonly checkpoints?: readonly number[];
+  /**
+   * For tests and benchmarks of drafts: the tokens of the answer, which replace what is sampled. Everything else runs as
+   * it does without them.
+   */
+  readonly scriptedTokens?: Int32Array;
   readonly signal?: AbortSignal;
 }
 
@@ -99,6 +121,9 @@ export interface CompletionSummary {
   readonly tokensPerSecond: number;
   /** How often a sequence was preempted and computed again. */
   readonly preemptions: number;
+  /** Draft tokens that were verified, and how many of them were accepted. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
 }
 
 /**
@@ -129,15 +154,31 @@ export interface EngineStatistics {
   readonly stepPrefillTokens: number;
   /** Sequences that the running step extends by a token. */
   readonly stepDecodeTokens: number;
+  /** Draft tokens that the running step verifies. */
+  readonly stepDraftTokens: number;
   /** Blocks of the KV cache, of all cache groups together. */
   readonly blocks: number;
   readonly freeBlocks: number;
   /** Blocks that no request uses and that are kept for prompts with the same prefix. */
   readonly cachedBlocks: number;
+  /** Slots for recurrent states: one for each sequence that runs, the others for checkpoints; 0 without recurrent layers. */
+  readonly stateSlots: number;
+  readonly freeStateSlots: number;
+  /** Bytes of all state slots. */
+  readonly stateBytes: number;
+  /** Recurrent states that are kept for prompts with the same prefix. */
+  readonly checkpoints: number;
+  readonly evictedCheckpoints: number;
   readonly steps: number;
   readonly promptTokens: number;
+  /** Prompt tokens that were not computed, because the prefix cache had them. */
   readonly cachedTokens: number;
+  /** Tokens that steps have computed: of prompts, of answers, and of sequences that were preempted. */
+  readonly computedTokens: number;
   readonly generatedTokens: number;
+  /** Draft tokens that were verified, and how many of them were accepted. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   readonly preemptions: number;
   /** Total milliseconds between the result of a step and the launch of the next. */
   readonly betweenStepsMs: number;
@@ -155,6 +196,8 @@ export interface ModelEngine {
   readonly contextTokens: number;
   readonly vocabularySize: number;
   readonly chatTemplates: ChatTemplates;
+  /** Whether prefixes are reused only up to positions at which the model keeps its states; false by default. */
+  readonly keepsCheckpoints?: boolean;
   /** The name of the backend that computes; absent if nothing does, as in tests. */
   readonly backend?: string;
   /**

@@ -11,22 +11,31 @@ export class StepPacker {
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
   readonly #offsets: Int32Array;
+  readonly #stateReads: Int32Array;
+  readonly #stateWrites: Int32Array;
 
   constructor({ stepTokens, sequences }: { readonly stepTokens: number; readonly sequences: number }) {
+    this.#stateReads = new Int32Array(sequences);
+    this.#stateWrites = new Int32Array(stepTokens);
     this.#tokens = new Int32Array(stepTokens);
     this.#positions = new Int32Array(stepTokens);
     this.#offsets = new Int32Array(sequences + 1);
   }
 
-  pack(slices: readonly StepSlice[], wantOf: (sequence: ScheduledSequence) => RowWant): StepInput {
+  pack(slices: readonly StepSlice[], wantOf: (sequence: ScheduledSequence, index: number) => RowWant): StepInput {
     const outputs: OutputRequest[] = [];
+    const hasStates = slices[0]?.sequence.tables.states !== undefined;
     let filled = 0;
-    for (const [index, { sequence, start, count, outputs: rows }] of slices.entries()) {
+    for (const [index, { sequence, start, count, outputs: rows, draft }] of slices.entries()) {
       this.#offsets[index] = filled;
-      this.#tokens.set(sequence.tokens.subarray(start, start + count), filled);
+      this.#tokens.set(sequence.tokens.subarray(start, start + count - draft.length), filled);
+      this.#tokens.set(draft, filled + count - draft.length);
       for (let token = 0; token < count; token++) this.#positions[filled + token] = start + token;
+      sequence.tables.states?.fillWrites(this.#stateWrites.subarray(filled, filled + count), start);
+      this.#stateReads[index] = sequence.tables.states?.slot ?? -1;
       filled += count;
-      for (let row = filled - rows; row < filled; row++) outputs.push({ row, ...wantOf(sequence) });
+      for (let output = 0; output < rows; output++)
+        outputs.push({ row: filled - rows + output, ...wantOf(sequence, output) });
     }
     this.#offsets[slices.length] = filled;
     return {
@@ -35,6 +44,12 @@ export class StepPacker {
       sequenceOffsets: this.#offsets.subarray(0, slices.length + 1),
       blockTables: tablesOf(slices),
       outputs,
+      ...(hasStates
+        ? {
+            stateReads: this.#stateReads.subarray(0, slices.length),
+            stateWrites: this.#stateWrites.subarray(0, filled),
+          }
+        : {}),
     };
   }
 }

@@ -12,6 +12,8 @@ interface WarmUpInput {
   readonly step: StepInput;
   /** Blocks of each cache group to release after the step. */
   readonly blocks: readonly (readonly number[])[];
+  /** State slots to release after the step. */
+  readonly stateSlots: readonly number[];
 }
 
 /**
@@ -20,12 +22,15 @@ interface WarmUpInput {
  */
 export function warmUpInput(
   { decoding, prompt, longest }: StepShape,
-  { groups, blockTokens }: BlockPools,
+  { groups, blockTokens, states }: BlockPools,
   vocabularySize: number,
 ): WarmUpInput | undefined {
   const promptBlocks = Math.ceil(prompt / blockTokens);
   const wanted = 1 + decoding + promptBlocks;
+  const sequences = decoding + (prompt > 0 ? 1 : 0);
   if (groups.some(({ freeBlocks }) => wanted > freeBlocks)) return undefined;
+  if (states !== undefined && sequences > states.freeBlocks) return undefined;
+  const stateSlots = states?.allocate(sequences) ?? [];
   const blocks = groups.map((pool) => pool.allocate(wanted) ?? []);
   const decodingPositions = Array.from({ length: decoding }, (_, sequence) =>
     sequence === 0 ? longest - 1 : sequence % blockTokens,
@@ -40,21 +45,34 @@ export function warmUpInput(
   });
   const positions = Int32Array.from([...decodingPositions, ...Array.from({ length: prompt }, (_, index) => index)]);
   const rows = prompt > 0 ? [...decodingPositions.keys(), positions.length - 1] : [...decodingPositions.keys()];
+  const sequenceOffsets = Int32Array.from(
+    prompt > 0 ? [...decodingPositions.keys(), decoding, positions.length] : [...decodingPositions.keys(), decoding],
+  );
   return {
     blocks,
+    stateSlots,
     step: {
       tokens: positions.map((_, row) => (row * TOKEN_STRIDE + 1) % vocabularySize),
       positions,
-      sequenceOffsets: Int32Array.from(
-        prompt > 0
-          ? [...decodingPositions.keys(), decoding, positions.length]
-          : [...decodingPositions.keys(), decoding],
-      ),
+      sequenceOffsets,
       blockTables: tables,
       outputs: rows.map((row): OutputRequest => ({
         row,
         want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) },
       })),
+      ...(states === undefined ? {} : stateFields(stateSlots, positions, sequenceOffsets)),
     },
   };
+}
+
+/** Each sequence reads the slot that it writes after its last token. */
+function stateFields(
+  slots: readonly number[],
+  positions: Int32Array,
+  sequenceOffsets: Int32Array,
+): Pick<StepInput, "stateReads" | "stateWrites"> {
+  const stateWrites = new Int32Array(positions.length).fill(-1);
+  for (const [sequence, slot] of slots.entries()) stateWrites[sequenceOffsets[sequence + 1] - 1] = slot;
+  const stateReads = slots.map((slot, sequence) => (positions[sequenceOffsets[sequence]] === 0 ? -1 : slot));
+  return { stateReads: Int32Array.from(stateReads), stateWrites };
 }

@@ -164,7 +164,7 @@ test("ends without what is still being prepared", async () => {
   const { warmUp } = warmUpOf(plan);
   const ending = new AbortController();
   const ended = warmUp.run(ending.signal);
-  await vi.waitUntil(() => plan.prepared.length > 0);
+  await vi.waitUntil(() => plan.prepared.length > 0, { timeout: 60_000 });
   ending.abort();
   await ended;
   expect([plan.prepared.length, plan.ran]).toEqual([1, []]);
@@ -196,3 +196,20 @@ test.each([
     Math.max(shape.prompt, shape.decoding > 0 ? shape.longest : 0, Math.min(shape.decoding, 16)),
   );
 });
+
+test.each([step(5, 0, { longest: 200 }), step(0, 50), step(7, 33, { longest: 1 })])(
+  "reads and writes state slots of its own for recurrent layers: %j",
+  (shape) => {
+    const pools = new BlockPools([{ blocks: 64 }], 16, { states: { slots: 9 } });
+    const kv = { layers: 1, kvHeads: 1, keyWidth: 8, valueWidth: 8, states: [4] };
+    const check = new StepCheck({ maxTokens: 512, maxOutputs: 64, contextTokens: 256, vocabularySize: VOCABULARY, kv });
+    const cache = { ...CACHE, options: { ...CACHE.options, states: [4], stateSlots: 9 } } as KvCache;
+    const input = warmUpInput(shape, pools, VOCABULARY);
+    if (input === undefined) return expect.unreachable();
+    check.check(input.step, cache);
+    expect(input.stateSlots).toHaveLength(input.step.sequenceOffsets.length - 1);
+    expect(pools.states?.freeBlocks).toBe(9 - input.stateSlots.length);
+    // Too few are left, and checkpoints are not evicted for it.
+    expect(warmUpInput(step(9, 0), pools, VOCABULARY)).toBeUndefined();
+  },
+);

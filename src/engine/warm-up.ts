@@ -146,6 +146,7 @@ export class WarmUp {
     } catch {
     } finally {
       for (const [group, pool] of pools.groups.entries()) pool.release(input.blocks[group]);
+      pools.states?.release(input.stateSlots);
     }
   }
 

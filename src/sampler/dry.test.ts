@@ -46,12 +46,12 @@ describe("DRY", () => {
   it("stays finite and fast in an endless loop", () => {
     const startMs = performance.now();
     const penalties = find(
-      Array.from({ length: 200_000 }, () => 1),
+      Array.from({ length: 1_000_000 }, () => 1),
       { dryBase: 1000 },
     );
     expect(penalties[1]).toBe(1e30);
-    // One pass takes milliseconds; comparing every pair would take half a minute.
-    expect(performance.now() - startMs).toBeLessThan(3000);
+    // One pass takes milliseconds; comparing every pair would take many minutes.
+    expect(performance.now() - startMs).toBeLessThan(60_000);
   });
 
   it("finds what a search by hand finds", () => {

@@ -94,6 +94,21 @@ export class Sampler {
     return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
   }
 
+  /**
+   * What a step must return for a row `tokens` further tokens ahead, whatever these are: at least as many candidates as
+   * `want` will name then, of which the best are used.
+   */
+  wantAfter(tokens: number): OutputWant {
+    if (tokens === 0) return this.want();
+    const kept = this.#keptByRank();
+    if (kept === undefined || this.#dry !== undefined) return LOGITS;
+    const lowered = this.#loweredTokens();
+    if (lowered === undefined) return LOGITS;
+    // Each further token may be one that the penalties lower.
+    const count = kept + lowered + (this.#penalised ? tokens : 0);
+    return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
+  }
+
   /** The bias that the step must add to the logits; `sample` does not add it again. */
   stepBias(): SparseBias | undefined {
     return this.#bias;

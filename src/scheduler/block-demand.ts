@@ -1,7 +1,7 @@
 // How many blocks of each cache group sequences need: all of a sequence for full attention, and for a sliding window
-// those that the next query sees, with room for a step.
+// those that the next query sees, with room for a step; and how many state slots, with some for checkpoints.
 
-import { groupBlocksFor, sequenceBlocks } from "../backends/cache-size.js";
+import { CHECKPOINTS_PER_SEQUENCE, groupBlocksFor, sequenceBlocks } from "../backends/cache-size.js";
 import type { KvReach } from "../graph/program.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { ScheduledSequence } from "./scheduled-sequence.js";
@@ -11,6 +11,8 @@ export interface CacheDemand {
   readonly blocks: readonly number[];
   /** Maximum that a single sequence uses if it runs alone. */
   readonly largest: readonly number[];
+  /** State slots; 0 if there are no recurrent layers. */
+  readonly stateSlots: number;
 }
 
 /** Whether a sequence of this many tokens could run alone in pools of these sizes; a step may be a single block. */
@@ -62,13 +64,14 @@ export class BlockDemand {
   }
 
   total(): CacheDemand {
-    const { reaches, blockTokens, maxBlocks } = this.#pools;
+    const { reaches, blockTokens, maxBlocks, states } = this.#pools;
     const sizes = { stepTokens: this.#stepTokens, blockTokens };
     const contents = { tokens: this.#blocks * blockTokens, sequences: this.#slots, ...sizes };
     const most = (blocks: number, group: number): number => Math.min(blocks, maxBlocks[group]);
     return {
       blocks: reaches.map((reach) => groupBlocksFor(reach, contents)).map(most),
       largest: reaches.map((reach) => sequenceBlocks(reach, this.#longest, sizes)).map(most),
+      stateSlots: Math.min(this.#slots * (1 + CHECKPOINTS_PER_SEQUENCE), states?.maxBlocks ?? 0),
     };
   }
 }

@@ -3,6 +3,8 @@
 
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import { BlockTables } from "../kv-cache/block-tables.js";
+import type { Checkpoint } from "../kv-cache/checkpoints.js";
+import { CheckpointPositions } from "./checkpoint-positions.js";
 
 const FIRST_CAPACITY = 64;
 /** Steps that one unit of priority is worth: a sequence precedes those that arrived up to this many steps earlier. */
@@ -22,7 +24,14 @@ export interface SequenceOptions {
    * taken from the cache. If undefined, only the last token has an output row.
    */
   readonly firstOutput?: number;
+  /**
+   * For models with recurrent layers: numbers of leading tokens after which the states are kept for later sequences,
+   * because those are expected to differ from there on; by default the end of the prompt.
+   */
+  readonly checkpoints?: readonly number[];
 }
+
+const NO_DRAFT = new Int32Array();
 
 type SequenceState = "queued" | "running" | "ended";
 
@@ -53,22 +62,34 @@ export class ScheduledSequence {
   computed = 0;
   /** False while the mask of the next output is unknown; every token before it can be computed. */
   isReady = true;
+  /** Tokens that may follow and are verified with the last token; part of the text only once they are accepted. */
+  draft: Int32Array = NO_DRAFT;
   /** Prompt tokens that were found in the prefix cache. */
   cachedTokens = 0;
   preemptions = 0;
   /** The last step that computed a part of the sequence, or the step before it was admitted. */
   servedStep = 0;
+  /** Whether a step that was composed, and has not ended yet, computes a part of the sequence. */
+  isInStep = false;
+  /** Where recurrent states are kept; undefined if there are none, or if the text is scored. */
+  readonly checkpoints: CheckpointPositions | undefined;
+  readonly #pools: BlockPools;
   #tokens: Int32Array;
   #length: number;
+  #keptForNow: Checkpoint | undefined;
 
   constructor(options: SequenceOptions, place: QueuePosition, pools: BlockPools) {
-    const { tokens, capacityTokens, slots, firstOutput } = options;
+    const { tokens, capacityTokens, slots, firstOutput, checkpoints: hints = [] } = options;
+    const { blockTokens } = pools;
     this.queuePosition = place;
     this.capacityTokens = capacityTokens;
     this.promptTokens = tokens.length;
     this.slots = slots;
     this.firstOutput = firstOutput;
+    this.#pools = pools;
     this.tables = new BlockTables(pools);
+    if (pools.checkpoints !== undefined && firstOutput === undefined)
+      this.checkpoints = new CheckpointPositions({ promptTokens: tokens.length, blockTokens, hints });
     this.#tokens = Int32Array.from(tokens);
     this.#length = tokens.length;
   }
@@ -86,7 +107,7 @@ export class ScheduledSequence {
     return this.#length - this.computed;
   }
 
-  /** Whether each step computes one token and produces one. */
+  /** Whether each step computes one token, and a draft if there is one, and produces at least one. */
   get isDecoding(): boolean {
     return this.remaining === 1 && this.firstOutput === undefined;
   }
@@ -106,15 +127,39 @@ export class ScheduledSequence {
       this.#tokens = larger;
     }
     this.#tokens[this.#length++] = token;
+    this.draft = NO_DRAFT;
   }
 
   /** Takes blocks for the next tokens from the prefix cache. */
   adopt(): void {
-    if (this.firstOutput !== undefined || this.computed !== this.tables.committedTokens) return;
-    const gained = this.tables.reusePrefix(this.tokens);
+    if (this.firstOutput !== undefined) return;
+    const gained = this.tables.reusePrefix(this.tokens, this.computed);
     // A prefix that was lost by preemption and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;
+  }
+
+  /**
+   * A step computes `count` of its tokens: it writes the states that are kept as checkpoints, as far as slots that nothing
+   * else needs suffice.
+   */
+  joinStep(start: number, count: number): void {
+    this.isInStep = true;
+    for (const tokens of this.checkpoints?.between(start, start + count) ?? [])
+      if (this.tables.states?.alsoAfter(tokens) === false) break;
+  }
+
+  /** Keeps the present recurrent states in the prefix cache. */
+  keepStates(): void {
+    if (this.checkpoints !== undefined) this.tables.checkpoint(this.tokens, this.computed);
+  }
+
+  /** Keeps the present recurrent states instead of those that it kept this way before, if most slots are not in use. */
+  keepStatesForNow(): void {
+    const { checkpoints, states } = this.#pools;
+    if (this.#keptForNow !== undefined) checkpoints?.drop(this.#keptForNow);
+    const hasSlots = states !== undefined && states.availableBlocks * 2 > states.blocks;
+    this.#keptForNow = hasSlots ? this.tables.checkpoint(this.tokens, this.computed) : undefined;
   }
 
   /** Releases its blocks; what is not in the prefix cache by then has to be computed again. */

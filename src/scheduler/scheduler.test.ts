@@ -355,6 +355,7 @@ describe("Scheduler", () => {
       expect(bench.scheduler.demand()).toEqual({
         blocks: [2 * 105 + 1, 2 * 2 * 3 + 4],
         largest: [105, 7],
+        stateSlots: 0,
       });
     });
   });

@@ -1,5 +1,5 @@
-// Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each; prefill
-// gets the rest of the step. When blocks of a cache group run out, the last in queue order is preempted and starts again
+// Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each, with a
+// draft if the step has no prefill; prefill gets the rest of the step. When blocks of a cache group run out, the last in queue order is preempted and starts again
 // later. Pure: no device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it needs, so that
 // it always finishes; within a priority no sequence overtakes another, and across priorities only sequences that have
 // waited briefly are overtaken.
@@ -18,11 +18,15 @@ export interface StepSlice {
   readonly sequence: ScheduledSequence;
   readonly start: number;
   readonly count: number;
-  /** Number of output rows: none, one for the last token, or one for each token from `firstOutput` on. */
+  /** Number of output rows: none, one for the last token, or one for each token from `firstOutput` on or of a draft. */
   readonly outputs: number;
+  /** The last of the `count` tokens, which are proposed and not part of the sequence yet. */
+  readonly draft: Int32Array;
 }
 
+const NO_DRAFT = new Int32Array();
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
+const NO_ACCEPTANCE: ReadonlyMap<StepSlice, number> = new Map();
 
 type Submission = ScheduledSequence | "queue-full" | "too-large";
 
@@ -32,6 +36,8 @@ export class Scheduler {
   readonly #pools: BlockPools;
   /** Whether a cache group has a sliding window: its blocks are allocated and released step by step. */
   readonly #hasWindows: boolean;
+  /** Sequences that ended during a step, and whose states after that step are kept. */
+  readonly #ending = new Set<ScheduledSequence>();
   readonly #copyBlock: CopyBlock;
   readonly #queue = new PriorityQueue();
   readonly #running = new PriorityQueue();
@@ -124,12 +130,15 @@ export class Scheduler {
       const sequence = this.#running.at(index);
       if (!sequence.isDecoding || !sequence.isReady || !this.#makeRoom(sequence)) continue;
       sequence.servedStep = step;
-      slices.push({ sequence, start: sequence.computed, count: 1, outputs: 1 });
+      slices.push({ sequence, start: sequence.computed, count: 1, outputs: 1, draft: NO_DRAFT });
     }
     this.#admit();
+    const prompts = this.#prompts(step);
+    // With prefill a step is limited by arithmetic, and tokens that may be rejected are not cheap any more.
+    if (prompts.length === 0) this.#addDrafts(slices);
     const { stepTokens, stepOutputs, prefillTokens, prefillTokensWhileDecoding } = this.limits;
     const most = slices.length > 0 ? prefillTokensWhileDecoding : prefillTokens;
-    const shares = splitPrefillBudget(this.#prompts(step), {
+    const shares = splitPrefillBudget(prompts, {
       tokens: Math.min(most, stepTokens - slices.length),
       spareOutputs: stepOutputs - this.#running.length,
       blockTokens: this.#pools.blockTokens,
@@ -138,29 +147,58 @@ export class Scheduler {
       const count = this.#makeRoomForChunk(sequence, tokens, slices);
       if (count === 0) continue;
       sequence.servedStep = step;
-      slices.push({ sequence, start: sequence.computed, count, outputs: sequence.outputsOf(count) });
+      const outputs = sequence.outputsOf(count);
+      slices.push({ sequence, start: sequence.computed, count, outputs, draft: NO_DRAFT });
     }
-    return slices.length === 0 ? undefined : slices;
+    if (slices.length === 0) return undefined;
+    if (this.#pools.states !== undefined)
+      for (const { sequence, start, count } of slices) sequence.joinStep(start, count);
+    return slices;
   }
 
   /**
    * Records that the step has been computed. Sequences that were removed meanwhile are skipped; blocks of spoiled ones
-   * are removed from the prefix cache.
+   * are removed from the prefix cache. Of a slice with a draft only the accepted tokens count, which the sequence has by
+   * now: the others are overwritten by later steps.
    */
-  advance(slices: readonly StepSlice[], spoiled: ReadonlySet<ScheduledSequence> = NONE): void {
-    for (const { sequence, count } of slices) {
-      if (sequence.state !== "running") continue;
-      sequence.computed += count;
-      if (spoiled.has(sequence)) sequence.tables.invalidate();
-      else sequence.tables.commit(sequence.tokens, sequence.computed);
+  advance(
+    slices: readonly StepSlice[],
+    spoiled: ReadonlySet<ScheduledSequence> = NONE,
+    accepted: ReadonlyMap<StepSlice, number> = NO_ACCEPTANCE,
+  ): void {
+    for (const slice of slices) {
+      const { sequence, count, draft } = slice;
+      sequence.isInStep = false;
+      const isEnding = this.#ending.delete(sequence);
+      if (sequence.state !== "running" && !isEnding) continue;
+      const before = sequence.computed;
+      sequence.computed += accepted.get(slice) ?? count - draft.length;
+      if (spoiled.has(sequence)) sequence.tables.invalidate(sequence.tokens);
+      else {
+        sequence.tables.commit(sequence.tokens, sequence.computed);
+        if (isEnding || sequence.checkpoints?.has(sequence.computed) === true) sequence.keepStates();
+        else if (sequence.checkpoints?.hasForNow(before, sequence.computed) === true) sequence.keepStatesForNow();
+      }
       if (this.#hasWindows) sequence.tables.releaseUnseen(sequence.computed);
+      if (isEnding) sequence.release();
     }
   }
 
-  /** Ends a sequence in any state; its blocks are freed at once. */
-  remove(sequence: ScheduledSequence): void {
+  /** Records that the step was not computed. */
+  discard(slices: readonly StepSlice[]): void {
+    for (const { sequence } of slices) {
+      sequence.isInStep = false;
+      if (this.#ending.delete(sequence)) sequence.release();
+    }
+  }
+
+  /**
+   * Ends a sequence in any state; its blocks are freed at once. Its recurrent states are kept in the prefix cache if
+   * `keepsStates`: those after the running step, if it is in one, and its blocks are freed then.
+   */
+  remove(sequence: ScheduledSequence, keepsStates = false): void {
     if (sequence.state === "queued") this.#queue.remove(sequence);
-    if (sequence.state === "running") this.#leave(sequence);
+    if (sequence.state === "running") this.#leave(sequence, keepsStates);
     sequence.state = "ended";
   }
 
@@ -178,12 +216,32 @@ export class Scheduler {
     return true;
   }
 
+  /** Adds drafts while tokens, output rows and blocks are spare; a draft never preempts a sequence. */
+  #addDrafts(slices: StepSlice[]): void {
+    const { stepTokens, stepOutputs } = this.limits;
+    let spare = Math.min(stepTokens, stepOutputs) - this.#running.length;
+    for (const [index, { sequence, start }] of slices.entries()) {
+      const wanted = Math.min(sequence.draft.length, spare);
+      // A block stays for the next token of every other running sequence.
+      const room = sequence.tables.roomAfter(start, wanted, this.#running.length - 1);
+      const count = 1 + (sequence.tables.states?.alsoAfterEach(start, room) ?? room);
+      if (count === 1) continue;
+      if (!sequence.tables.makeWritable(start, start + count, this.#copyBlock)) {
+        sequence.tables.states?.onlyAfterLast();
+        continue;
+      }
+      spare -= count - 1;
+      slices[index] = { sequence, start, count, outputs: count, draft: sequence.draft.subarray(0, count - 1) };
+    }
+  }
+
   /**
    * Allocates the blocks of a prefill chunk, a shorter one if they are scarce, and returns its length. A sequence that
-   * gets none preempts the last in order, or waits if that is itself; full attention's blocks it has from the start.
+   * gets none preempts the last in order, or waits if that is itself; full attention's blocks it has from the start, but
+   * the one in which a checkpoint ends may be shared.
    */
   #makeRoomForChunk(sequence: ScheduledSequence, tokens: number, slices: StepSlice[]): number {
-    if (!this.#hasWindows) return tokens;
+    if (!this.#hasWindows && sequence.tables.states === undefined) return tokens;
     while (sequence.state === "running") {
       const count = sequence.tables.makeSomeWritable(sequence.computed, tokens, this.#copyBlock);
       const { last } = this.#running;
@@ -196,16 +254,23 @@ export class Scheduler {
   }
 
   #preempt(sequence: ScheduledSequence): void {
-    this.#leave(sequence);
+    this.#leave(sequence, true);
     sequence.preemptions++;
     this.#preemptions++;
     sequence.state = "queued";
     this.#queue.insert(sequence);
   }
 
-  #leave(sequence: ScheduledSequence): void {
+  #leave(sequence: ScheduledSequence, keepsStates: boolean): void {
     this.#running.remove(sequence);
     this.#runningSlots -= sequence.slots;
+    if (keepsStates && sequence.checkpoints !== undefined) {
+      if (sequence.isInStep) {
+        this.#ending.add(sequence);
+        return;
+      }
+      sequence.keepStates();
+    }
     sequence.release();
   }
 

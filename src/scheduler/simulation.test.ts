@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { expectAtMost, expectIs } from "../../test/support/quick-expect.js";
 import { firstVisible } from "../graph/cache-groups.js";
 import type { KvReach } from "../graph/program.js";
 import { BlockPools } from "../kv-cache/block-pools.js";
@@ -42,6 +43,10 @@ interface World {
   readonly sharesPrefixes: boolean;
   /** Cache groups beside full attention. */
   readonly windows?: readonly (KvReach & { readonly blocks: number })[];
+  /** State slots of a model with recurrent layers. */
+  readonly stateSlots?: number;
+  /** Whether no layer has attention. */
+  readonly hasNoBlocks?: boolean;
 }
 
 class Simulation {
@@ -55,13 +60,21 @@ class Simulation {
   readonly admitted: ScheduledSequence[] = [];
   readonly lastServed = new Map<ScheduledSequence, number>();
   readonly waiting: Request[];
+  /** What each state slot holds: the hash of all tokens of its sequence. */
+  readonly states: Int32Array;
+  cachedTokens = 0;
   longestWaitSteps = 0;
   refused = 0;
   steps = 0;
 
-  constructor({ blocks, requests, priorities, seed, sharesPrefixes, windows = [] }: World) {
+  constructor(world: World) {
+    const { blocks, requests, priorities, seed, sharesPrefixes, windows = [], stateSlots, hasNoBlocks } = world;
     this.roll = dice(seed);
-    this.pools = new BlockPools([{ blocks }, ...windows], BLOCK_TOKENS, { sharesPrefixes });
+    this.pools = new BlockPools(hasNoBlocks === true ? [] : [{ blocks }, ...windows], BLOCK_TOKENS, {
+      sharesPrefixes,
+      ...(stateSlots === undefined ? {} : { states: { slots: stateSlots } }),
+    });
+    this.states = new Int32Array(stateSlots ?? 0);
     this.slots = this.pools.groups.map((pool) => new Int32Array(pool.blocks * BLOCK_TOKENS));
     this.copies = this.slots.map(
       (slots) =>
@@ -106,6 +119,7 @@ class Simulation {
         capacityTokens,
         priority,
         slots: choices,
+        checkpoints: [this.roll(prompt.length)],
         ...(firstOutput === undefined ? {} : { firstOutput }),
       });
       if (sequence === "queue-full") return;
@@ -116,7 +130,8 @@ class Simulation {
   }
 
   end(sequence: ScheduledSequence): void {
-    this.scheduler.remove(sequence);
+    this.cachedTokens += sequence.cachedTokens;
+    this.scheduler.remove(sequence, this.roll(3) > 0);
     this.owners.delete(sequence);
     this.lastServed.delete(sequence);
   }
@@ -127,6 +142,7 @@ class Simulation {
    */
   compute(slices: readonly StepSlice[]): void {
     for (const copies of this.copies) copies.flush();
+    if (this.pools.states !== undefined) this.computeStates(slices);
     for (const { sequence, start, count } of slices) {
       const { tokens, tables } = sequence;
       for (const [group, { blocks }] of tables.groups.entries()) {
@@ -139,9 +155,37 @@ class Simulation {
     }
   }
 
+  /** States are read before any is written, and none is written that another sequence or a checkpoint holds. */
+  computeStates(slices: readonly StepSlice[]): void {
+    const before = slices.map(({ sequence: { tables } }) => this.states[tables.states?.slot ?? -1] ?? 1);
+    const written = new Set<number>();
+    for (const [index, { sequence, start, count }] of slices.entries()) {
+      const { tokens, tables } = sequence;
+      if (before[index] !== hashBefore(tokens, start)) throw new Error(`other states than those after ${start} tokens`);
+      const writes = new Int32Array(count);
+      tables.states?.fillWrites(writes, start);
+      for (const [row, slot] of writes.entries()) {
+        if (slot < 0) continue;
+        const isOwn = this.pools.states?.references(slot) === 1 && !this.pools.states.isCached(slot);
+        if (!isOwn || written.has(slot)) throw new Error(`state slot ${slot} belongs to something else`);
+        written.add(slot);
+        this.states[slot] = hashBefore(tokens, start + row + 1);
+      }
+      if (writes[count - 1] < 0) throw new Error("the last token's states are written nowhere");
+    }
+  }
+
+  /** Requests end, and clients disconnect, while a step runs. */
+  disturb(slices: readonly StepSlice[]): void {
+    for (const { sequence } of slices) if (this.owners.has(sequence) && this.roll(60) === 0) this.end(sequence);
+  }
+
   /** Chooses tokens, forks after prompts, and ends what has ended. */
   finish(slices: readonly StepSlice[]): void {
-    this.scheduler.advance(slices);
+    const spoiled = new Set(slices.map(({ sequence }) => sequence).filter(() => this.roll(400) === 0));
+    if (this.roll(100) === 0) return this.fail(slices);
+    this.scheduler.advance(slices, spoiled);
+    for (const sequence of spoiled) if (this.owners.has(sequence)) this.end(sequence);
     for (const { sequence, outputs } of slices) {
       const owner = this.owners.get(sequence);
       if (outputs === 0 || owner === undefined) continue;
@@ -155,6 +199,16 @@ class Simulation {
         this.write(twin);
       }
       this.write(sequence);
+    }
+  }
+
+  /** A step that failed: so do its requests. */
+  fail(slices: readonly StepSlice[]): void {
+    this.scheduler.discard(slices);
+    for (const { sequence } of slices) {
+      this.scheduler.remove(sequence);
+      this.owners.delete(sequence);
+      this.lastServed.delete(sequence);
     }
   }
 
@@ -190,11 +244,18 @@ function slotOf(blocks: Int32Array, position: number): number {
 function checkStep(simulation: Simulation, slices: readonly StepSlice[], decoding: readonly ScheduledSequence[]): void {
   const { limits } = simulation.scheduler;
   const total = (count: (slice: StepSlice) => number): number => slices.reduce((sum, slice) => sum + count(slice), 0);
-  expect(total(({ count }) => count)).toBeLessThanOrEqual(limits.stepTokens);
-  expect(total(({ outputs }) => outputs)).toBeLessThanOrEqual(limits.stepOutputs);
+  expectAtMost(
+    total(({ count }) => count),
+    limits.stepTokens,
+  );
+  expectAtMost(
+    total(({ outputs }) => outputs),
+    limits.stepOutputs,
+  );
   const served = new Set(slices.map(({ sequence }) => sequence));
-  expect(served.size).toBe(slices.length);
-  expect(decoding.filter((decoder) => decoder.state === "running" && !served.has(decoder))).toEqual([]);
+  expectIs(served.size, slices.length);
+  const missed = decoding.filter((decoder) => decoder.state === "running" && !served.has(decoder));
+  expectIs(missed.length, 0);
   for (const { sequence, start } of slices) {
     if (sequence.state !== "running" || sequence.computed !== start)
       expect.fail(`a slice from ${start} of a ${sequence.state} sequence`);
@@ -206,11 +267,14 @@ function checkStep(simulation: Simulation, slices: readonly StepSlice[], decodin
       for (let position = start; position < start + count; position++) written.add(slotOf(blocks, position));
       // No more than the step needs, or what a sequence is admitted with.
       const end = Math.max(Math.ceil((start + count) / BLOCK_TOKENS), blocks.length);
-      expect(heldBlocks).toBe(end - firstHeld);
+      expectIs(heldBlocks, end - firstHeld);
       const most = sequenceBlocks(reach, sequence.length, { stepTokens: limits.stepTokens, blockTokens: BLOCK_TOKENS });
-      expect(heldBlocks).toBeLessThanOrEqual(most);
+      expectAtMost(heldBlocks, most);
     }
-    expect(written.size).toBe(total(({ count }) => count));
+    expectIs(
+      written.size,
+      total(({ count }) => count),
+    );
   }
 }
 
@@ -259,14 +323,21 @@ function run(world: World): Simulation {
     noteTurns(simulation, slices);
     simulation.compute(slices);
     checkContents(simulation, slices);
+    simulation.disturb(slices);
     simulation.finish(slices);
     simulation.interfere();
     // A step may be empty while everybody waits for a mask; never for long.
     idleSteps = slices.length === 0 ? idleSteps + 1 : 0;
-    expect(idleSteps).toBeLessThan(50);
+    expectAtMost(idleSteps, 49);
   }
   expect(simulation.scheduler).toMatchObject({ running: 0, queued: 0 });
   for (const pool of simulation.pools.groups) expect(pool.availableBlocks).toBe(pool.blocks);
+  const { states, checkpoints, groups, prefixes } = simulation.pools;
+  expect(states?.availableBlocks).toBe(states?.blocks);
+  // Everything can be evicted, and then nothing is left.
+  for (const pool of [...groups, ...(states === undefined ? [] : [states])])
+    expect(pool.allocate(pool.blocks)).toHaveLength(pool.blocks);
+  expect([checkpoints?.held ?? 0, prefixes?.nodes ?? 0]).toEqual([0, 0]);
   return simulation;
 }
 
@@ -342,6 +413,40 @@ describe("a simulated day", () => {
     const simulation = run({ blocks: 60, requests: 1000, priorities: 1, seed: blocks, sharesPrefixes: true, windows });
     expect(simulation.refused).toBe(0);
     if (blocks === 8) expect(simulation.scheduler.preemptions).toBeGreaterThan(10);
+    const arrivals = simulation.admitted.map(({ queuePosition }) => queuePosition.arrival);
+    expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
+  });
+
+  it("ends whatever the state slots and blocks, with the states of every sequence in place", () => {
+    const world = fc.record({
+      blocks: fc.integer({ min: 13, max: 60 }),
+      requests: fc.integer({ min: 1, max: 60 }),
+      priorities: fc.integer({ min: 1, max: 3 }),
+      seed: fc.nat(),
+      sharesPrefixes: fc.boolean(),
+      stateSlots: fc.integer({ min: 1, max: 40 }),
+      hasNoBlocks: fc.boolean(),
+      windows: fc.constantFrom([], [{ window: 9, blocks: 30 }]),
+    });
+    fc.assert(
+      fc.property(world, (drawn) => {
+        expect(run(drawn).refused).toBe(0);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it.each([6, 40])("ends 1,000 requests over %i state slots and reuses prefixes", (stateSlots) => {
+    const simulation = run({
+      blocks: 100,
+      requests: 1000,
+      priorities: 1,
+      seed: stateSlots,
+      sharesPrefixes: true,
+      stateSlots,
+    });
+    expect(simulation.refused).toBe(0);
+    expect(simulation.cachedTokens).toBeGreaterThan(stateSlots === 40 ? 3000 : 100);
     const arrivals = simulation.admitted.map(({ queuePosition }) => queuePosition.arrival);
     expect(arrivals).toEqual(arrivals.toSorted((left, right) => left - right));
   });

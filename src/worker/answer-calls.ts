@@ -13,6 +13,7 @@ export function answerCalls<Question, Answer>(
 ): void {
   const port = parentPort;
   if (port === null) throw new Error("answerCalls must be called in a worker thread");
+  discardOutput();
   const reply = (message: ThreadReply): void => port.postMessage(message);
   const work = async (question: Question): Promise<void> => {
     try {
@@ -27,6 +28,19 @@ export function answerCalls<Question, Answer>(
   port.on("message", (question: Question) => void work(question));
   startGarbageChecks();
   reply({ kind: "ready" });
+}
+
+/**
+ * Drops what the thread prints. It has no terminal, and output that waits to be read, or a reader that waits for output,
+ * would keep the process alive.
+ */
+function discardOutput(): void {
+  for (const stream of [process.stdout, process.stderr])
+    stream.write = (_chunk: unknown, ...rest: readonly unknown[]): boolean => {
+      const done = rest.at(-1);
+      if (typeof done === "function") process.nextTick(done);
+      return true;
+    };
 }
 
 function describe(error: unknown): { readonly name: string; readonly message: string } {

@@ -60,7 +60,7 @@ export class LimitedThread {
 
   private constructor(file: URL, limits: ThreadLimits, first: Call) {
     this.#call = first;
-    // The thread inherits neither this process's arguments nor its terminal.
+    // The thread inherits neither this process's arguments nor its terminal; see discardOutput for what it prints.
     this.#worker = new Worker(file, {
       env: {},
       execArgv: [],
@@ -72,8 +72,6 @@ export class LimitedThread {
         stackSizeMb: limits.stackMb,
       },
     });
-    this.#worker.stdout.resume();
-    this.#worker.stderr.resume();
     this.#worker.on("message", (reply: ThreadReply) => this.#hear(reply));
     this.#worker.on("messageerror", (error) => this.#stop(crash(error)));
     this.#worker.on("error", (error) => this.#stop(crash(error)));

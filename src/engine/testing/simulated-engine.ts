@@ -2,6 +2,7 @@
 
 import type { BlockPool } from "../../kv-cache/block-pool.js";
 import type { SchedulerLimits } from "../../scheduler/limits.js";
+import type { Speculation } from "../../speculation/speculation.js";
 import { StreamDecoder } from "../../tokenizer/stream-decoder.js";
 import type { Tokenizer } from "../../tokenizer/tokenizer.js";
 import { CompletionJob } from "../completion-job.js";
@@ -32,6 +33,8 @@ interface SimulationOptions {
   readonly sharesPrefixes?: boolean;
   readonly limits?: Partial<SchedulerLimits>;
   readonly constraintTimeoutMs?: number;
+  /** Drafters of the engine; none by default. */
+  readonly speculation?: Speculation;
   /** Called with each token that is decoded to text. */
   readonly onDecode?: (token: number) => void;
   /** Called with the running time of each request. */
@@ -65,7 +68,7 @@ export class SimulatedEngine {
       create: (size) => this.device.createKvCache(size),
     });
     [this.pool] = store.pools.groups;
-    this.loop = new EngineLoop(this.device, store, this.#limits, () => 1500);
+    this.loop = new EngineLoop(this.device, store, this.#limits, () => 1500, options.speculation);
   }
 
   complete(request: Partial<CompletionRequest> & { readonly prompt: Int32Array }): CompletionJob {

@@ -15,7 +15,7 @@ import type { GrammarSpec } from "../grammar-spec.js";
 import { type PackedVocabulary, packVocabulary, type VocabularyTokenizer } from "../automaton/packed-vocabulary.js";
 
 /** The threads and time limits of a compiler. */
-interface GrammarCompilerOptions {
+export interface GrammarCompilerOptions {
   /** Number of the model's logits, if it exceeds the number of the tokenizer's tokens. */
   readonly vocabularySize?: number;
   /**

@@ -11,6 +11,7 @@ import { recognizes } from "../automaton/recognizer.js";
 import { TokenTrie } from "../automaton/token-trie.js";
 import { withinTime } from "../compile-time.js";
 import { grammarInvalid } from "../limits.js";
+import { writePath } from "../automaton/path-masks.js";
 import type { GrammarReply, GrammarRequest, TextRequest } from "./thread-message.js";
 
 interface Text {
@@ -18,7 +19,10 @@ interface Text {
   readonly tokens: number[];
 }
 
-type Outcome = "done" | Exclude<GrammarReply, { readonly kind: "done" }>;
+/** The tokens that were followed after the text, or why nothing was done. */
+type Outcome = readonly number[] | Exclude<GrammarReply, { readonly kind: "done" }>;
+
+const DONE: readonly number[] = [];
 
 /**
  * Weight of all cached grammars together, in states; texts keep theirs as long as they need them. With 1,000,000 a server
@@ -36,7 +40,7 @@ function handle(request: GrammarRequest): GrammarReply {
   for (const id of request.closed) texts.delete(id);
   try {
     const outcome = follow(request);
-    return outcome === "done" ? { kind: "done", tookMs: performance.now() - start } : outcome;
+    return "kind" in outcome ? outcome : { kind: "done", tookMs: performance.now() - start, path: outcome };
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     const { code, message, details } = error;
@@ -57,7 +61,7 @@ function follow({ grammar: id, spec, vocabulary, compileMs = DEFAULT_COMPILE_MS,
   // A grammar that no token can begin is reported at once.
   if (text === undefined)
     return new GrammarMatcher(grammar, trie).writeMask(new Uint32Array(Math.ceil(trie.vocabulary.size / 32)))
-      ? "done"
+      ? DONE
       : noToken();
   return followText(grammar, trie, text);
 }
@@ -75,13 +79,16 @@ function followText(grammar: CompiledGrammar, tokens: TokenTrie, request: TextRe
     text.tokens.push(token);
   }
   if (request.mask === undefined) return check(grammar, tokens, text);
-  return text.matcher.writeMask(request.mask) ? "done" : noToken();
+  const { mask, further } = request;
+  const words = mask.length / (1 + (further?.most ?? 0));
+  if (!text.matcher.writeMask(mask.subarray(0, words))) return noToken();
+  return further === undefined ? DONE : writePath(text.matcher, mask, words, further);
 }
 
 /** Checks a finished text against its grammar, independently of the code that made its masks. */
 function check(grammar: CompiledGrammar, { vocabulary: { offsets, bytes } }: TokenTrie, { tokens }: Text): Outcome {
   const whole = Buffer.concat(tokens.map((token) => bytes.subarray(offsets[token], offsets[token + 1])));
-  if (recognizes(grammar, whole)) return "done";
+  if (recognizes(grammar, whole)) return DONE;
   throw grammarInvalid(
     "text",
     "expected a finished text of the grammar, found one that is none; this is a mistake in rocmforge",

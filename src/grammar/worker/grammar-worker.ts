@@ -7,7 +7,7 @@ import { type CallOutcome, LimitedWorker } from "../../worker/limited-worker.js"
 import type { GrammarSpec } from "../grammar-spec.js";
 import { grammarInvalid } from "../limits.js";
 import type { PackedVocabulary } from "../automaton/packed-vocabulary.js";
-import type { GrammarReply, GrammarRequest, TextRequest } from "./thread-message.js";
+import type { GrammarReply, GrammarRequest, PathRequest, TextRequest } from "./thread-message.js";
 
 /** Time limits of a worker. */
 export interface GrammarWorkerLimits {
@@ -24,6 +24,15 @@ export interface FollowedText {
   readonly sentTokens: number;
   /** Memory for the mask of the next token; if absent, the finished text is checked. */
   readonly mask?: Uint32Array;
+  /** Tokens that may follow, whose masks are written behind the first one. */
+  readonly further?: PathRequest;
+}
+
+/** What became of a text's request. */
+interface Advance {
+  readonly tookMs: number;
+  /** The tokens of `further` that were followed. */
+  readonly path: readonly number[];
 }
 
 /**
@@ -86,10 +95,10 @@ export class GrammarWorker implements AsyncDisposable {
   }
 
   /**
-   * Writes the mask of a text's next token, or checks the finished text; resolves with the time that it took, in
-   * milliseconds.
+   * Writes the mask of a text's next token, and those along a path after it, or checks the finished text; resolves with
+   * the time that it took, in milliseconds, and with the path.
    */
-  async advance(grammar: number, spec: GrammarSpec, text: FollowedText): Promise<number> {
+  async advance(grammar: number, spec: GrammarSpec, text: FollowedText): Promise<Advance> {
     return this.#ask(grammar, spec, text);
   }
 
@@ -102,7 +111,7 @@ export class GrammarWorker implements AsyncDisposable {
     await this.#worker[Symbol.asyncDispose]();
   }
 
-  async #ask(grammar: number, spec: GrammarSpec, text: FollowedText | undefined): Promise<number> {
+  async #ask(grammar: number, spec: GrammarSpec, text: FollowedText | undefined): Promise<Advance> {
     const { compileMs, maskDeadlineMs } = this.#limits;
     const sent = { vocabulary: false, grammar: text === undefined, tokens: false };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -116,7 +125,7 @@ export class GrammarWorker implements AsyncDisposable {
       };
       const long = sent.grammar || sent.tokens || text?.mask === undefined;
       const reply = await this.#call(request, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
-      if (reply.kind === "done") return reply.tookMs;
+      if (reply.kind === "done") return reply;
       if (reply.kind === "failed") throw new GrammarError(reply.code, reply.message, { details: reply.details });
       sent[reply.what] = true;
       // A thread without the vocabulary has lost everything else, too.
@@ -139,9 +148,15 @@ export class GrammarWorker implements AsyncDisposable {
   }
 }
 
-function textRequest({ id, tokens, sentTokens, mask }: FollowedText, all: boolean): TextRequest {
+function textRequest({ id, tokens, sentTokens, mask, further }: FollowedText, all: boolean): TextRequest {
   const from = all ? 0 : sentTokens;
-  return { id, from, tokens: tokens.slice(from), ...(mask === undefined ? {} : { mask }) };
+  return {
+    id,
+    from,
+    tokens: tokens.slice(from),
+    ...(mask === undefined ? {} : { mask }),
+    ...(further === undefined ? {} : { further }),
+  };
 }
 
 function replyOf(outcome: CallOutcome<GrammarReply>): GrammarReply {

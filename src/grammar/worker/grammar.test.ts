@@ -14,12 +14,12 @@ class OpenWorker {
     this.closed.push(text);
   }
 
-  async advance(_grammar: number, _source: unknown, text: FollowedText): Promise<number> {
+  async advance(_grammar: number, _source: unknown, text: FollowedText): Promise<object> {
     await new Promise<void>((resolve) => {
       this.answer = resolve;
     });
     text.mask?.fill(0xffffffff);
-    return 0;
+    return { tookMs: 0, path: [] };
   }
 }
 
@@ -55,8 +55,8 @@ class TimedWorker {
 
   close(): void {}
 
-  async advance(): Promise<number> {
-    return this.tookMs;
+  async advance(): Promise<object> {
+    return { tookMs: this.tookMs, path: [] };
   }
 }
 

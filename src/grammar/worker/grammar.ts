@@ -1,10 +1,11 @@
-// A compiled grammar, and the constraint that makes one text follow it, a TokenConstraint of engine/serving.ts. The
-// next mask is requested as soon as a token is known, so that it is computed while other sequences run.
+// A compiled grammar, and the constraint that makes one text follow it, a TokenConstraint of engine/serving.ts. A mask
+// is computed while other sequences run, together with those along a draft.
 
 import { DisposedError, GrammarError } from "../../errors.js";
 import { Lifetime } from "../../lifetime.js";
 import type { GrammarWorker } from "./grammar-worker.js";
 import type { GrammarSpec } from "../grammar-spec.js";
+import type { PathRequest } from "./thread-message.js";
 
 /** What all constraints of one grammar share. */
 interface GrammarParts {
@@ -51,8 +52,12 @@ export class GrammarConstraint implements Disposable {
   #worker: GrammarWorker;
   readonly #text: number;
   readonly #tokens: number[];
-  readonly #shared: Uint32Array;
-  readonly #mask: Uint32Array;
+  /** Memory of the mask and of those along a draft, and the copy that the engine reads. */
+  #shared: Uint32Array;
+  #masks: Uint32Array;
+  #path: readonly number[] = [];
+  /** Whether tokens were accepted since the last mask was requested. */
+  #isBehind = false;
   readonly #lifetime = new Lifetime("a grammar's constraint");
   #sentTokens = 0;
   /** Number of slow masks. */
@@ -64,7 +69,7 @@ export class GrammarConstraint implements Disposable {
     this.#text = parts.nextText();
     this.#tokens = [...tokens];
     this.#shared = new Uint32Array(new SharedArrayBuffer(4 * parts.maskWords));
-    this.#mask = new Uint32Array(parts.maskWords);
+    this.#masks = new Uint32Array(parts.maskWords);
     this.#worker = parts.chooseWorker();
     this.#worker.texts++;
     this.#next = this.#prepare();
@@ -75,19 +80,38 @@ export class GrammarConstraint implements Disposable {
    * The mask of the next token, in an array that is overwritten before the one after it. Rejects with a GrammarError.
    */
   async allowed(): Promise<Uint32Array> {
+    const { masks } = await this.allowedAlong([], 0);
+    return masks[0];
+  }
+
+  /**
+   * The masks along a draft, and along tokens that the grammar forces, in arrays that are overwritten before those after
+   * them. Rejects with a GrammarError.
+   */
+  async allowedAlong(
+    draft: readonly number[],
+    most: number,
+  ): Promise<{ readonly tokens: readonly number[]; readonly masks: [Uint32Array, ...Uint32Array[]] }> {
     this.#lifetime.assertAlive();
+    if (this.#isBehind || most > 0) {
+      this.#isBehind = false;
+      const before = this.#next;
+      // Requests are sent one after another, even if the last mask was not awaited.
+      this.#next = before.then(() => this.#prepare(most > 0 ? { draft, most } : undefined));
+      this.#next.catch(() => {});
+    }
     await this.#next;
     this.#lifetime.assertAlive();
-    return this.#mask;
+    const { maskWords } = this.#parts;
+    const maskAfter = (tokens: number): Uint32Array =>
+      this.#masks.subarray(tokens * maskWords, (tokens + 1) * maskWords);
+    return { tokens: this.#path, masks: [maskAfter(0), ...this.#path.map((_, index) => maskAfter(index + 1))] };
   }
 
   accept(token: number): void {
     this.#lifetime.assertAlive();
     this.#tokens.push(token);
-    const before = this.#next;
-    // Requests are sent one after another, even if the last mask was not awaited.
-    this.#next = before.then(() => this.#prepare());
-    this.#next.catch(() => {});
+    this.#isBehind = true;
   }
 
   /** Checks the finished text; rejects with a GrammarError if the grammar does not accept it. */
@@ -110,30 +134,41 @@ export class GrammarConstraint implements Disposable {
     this.#worker.close(this.#text);
   }
 
-  /** Computes the mask of the next token. */
-  async #prepare(): Promise<void> {
+  /** Computes the mask of the next token, and those along a path. */
+  async #prepare(further?: PathRequest): Promise<void> {
     if (this.#lifetime.disposed) throw new DisposedError("a grammar's constraint");
-    await this.#ask(this.#shared);
-    this.#mask.set(this.#shared);
+    const { maskWords } = this.#parts;
+    const words = maskWords * (1 + (further?.most ?? 0));
+    if (this.#shared.length < words) {
+      this.#shared = new Uint32Array(new SharedArrayBuffer(4 * words));
+      this.#masks = new Uint32Array(words);
+    }
+    this.#path = await this.#ask(this.#shared.subarray(0, words), further);
+    const used = maskWords * (1 + this.#path.length);
+    this.#masks.set(this.#shared.subarray(0, used));
   }
 
-  async #ask(mask: Uint32Array | undefined): Promise<void> {
+  async #ask(mask: Uint32Array | undefined, further?: PathRequest): Promise<readonly number[]> {
     const { id, spec } = this.#parts;
     const count = this.#tokens.length;
-    let tookMs: number;
+    let advance: Awaited<ReturnType<GrammarWorker["advance"]>>;
     try {
-      tookMs = await this.#worker.advance(id, spec, {
+      advance = await this.#worker.advance(id, spec, {
         id: this.#text,
         tokens: this.#tokens,
         sentTokens: this.#sentTokens,
         ...(mask === undefined ? {} : { mask }),
+        ...(further === undefined ? {} : { further }),
       });
     } finally {
       // The text may have been resent to the worker after its end.
       if (this.#lifetime.disposed) this.#worker.close(this.#text);
     }
     this.#sentTokens = count;
-    if (tookMs > SLOW_MASK_MS && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveSlow();
+    const { tookMs, path } = advance;
+    const isSlow = tookMs > SLOW_MASK_MS * (1 + path.length);
+    if (isSlow && ++this.#slowMasks === MAX_SLOW_MASKS && !this.#lifetime.disposed) this.#moveSlow();
+    return path;
   }
 
   /** Moves a slow text to the worker for such texts, which takes no more than it can serve in half a minute. */

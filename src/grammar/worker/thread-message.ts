@@ -13,6 +13,16 @@ export interface TextRequest {
   readonly tokens: readonly number[];
   /** Shared memory for the mask of the next token; if absent, the finished text is checked. */
   readonly mask?: Uint32Array;
+  /** Tokens to follow after these, whose masks come after the first one in the same memory. */
+  readonly further?: PathRequest;
+}
+
+/** A path of tokens that may follow a text. */
+export interface PathRequest {
+  /** Followed as far as it is allowed. */
+  readonly draft: readonly number[];
+  /** Maximum tokens of the path, forced ones included. */
+  readonly most: number;
 }
 
 /** A request to a grammar thread. */
@@ -30,8 +40,8 @@ export interface GrammarRequest {
 
 /** The reply of a grammar thread. */
 export type GrammarReply =
-  /** The request was done, in `tookMs`. */
-  | { readonly kind: "done"; readonly tookMs: number }
+  /** The request was done, in `tookMs`; `path` has the tokens that were followed. */
+  | { readonly kind: "done"; readonly tookMs: number; readonly path: readonly number[] }
   /** The thread has lost this state, which has to be sent with the request again. */
   | { readonly kind: "missing"; readonly what: "vocabulary" | "grammar" | "tokens" }
   | {
