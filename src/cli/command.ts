@@ -9,6 +9,8 @@ import type { Output } from "./output.js";
 export interface CommandContext {
   /** The command's result is written here, everything else to stderr. */
   readonly output: Output;
+  /** Loads every command, for commands that are about the command line itself. */
+  readonly loadCommands: () => Promise<readonly Command[]>;
 }
 
 /** An example for the help text. */
@@ -25,6 +27,8 @@ interface CommandWords {
   readonly examples: readonly Example[];
   /** Names of the arguments that are not options, all of them optional; a last one that ends in … may be repeated. */
   readonly positionals: readonly string[];
+  /** The values of positional arguments by their names, for those that have a fixed set; shells complete them. */
+  readonly choices?: Readonly<Record<string, readonly string[]>>;
   /** The name of the arguments after `--`, if the command passes them on to another program. */
   readonly rest?: string;
 }

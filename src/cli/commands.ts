@@ -4,6 +4,7 @@
 import type { Command } from "./command.js";
 
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  run: async () => (await import("./commands/run.js")).runModel,
   generate: async () => (await import("./commands/generate.js")).generate,
   chat: async () => (await import("./commands/chat.js")).chat,
   serve: async () => (await import("./commands/serve.js")).serve,
@@ -19,6 +20,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   synth: async () => (await import("./commands/synth.js")).synth,
   devices: async () => (await import("./commands/devices.js")).devices,
   doctor: async () => (await import("./commands/doctor.js")).doctor,
+  completion: async () => (await import("./commands/completion.js")).completion,
 };
 
 /** The names of all commands, in the order of the help text. */

@@ -83,6 +83,7 @@ describe("a driver is started ahead", () => {
       "hip/ffi.ts",
       "hip/libraries.ts",
       "hip/rocm-folders.ts",
+      "hip/windows-folders.ts",
       "shared/ffi.ts",
       "shared/library-folders.ts",
       "shared/probe.ts",

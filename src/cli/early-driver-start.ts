@@ -10,7 +10,7 @@ interface NewerModule {
 }
 
 /** Commands that open a backend, and do so first. */
-const COMMANDS = ["generate", "bench", "perplexity", "serve"];
+const COMMANDS = ["generate", "bench", "perplexity", "serve", "run"];
 const HELP = ["--help", "-h"];
 const OPTION = "--backend";
 /** Backends without a driver. */

@@ -43,7 +43,7 @@ export async function pulling<Result>(
   name: string,
   pull: (hooks: Pick<PullModelOptions, "onPreview" | "onProgress" | "signal">) => Promise<Result>,
 ): Promise<Result> {
-  using interrupt = new Interrupt();
+  using interrupt = new Interrupt({ ignoresEchoes: true });
   using progress = new Progress(`looking for ${name}`);
   try {
     return await pull({

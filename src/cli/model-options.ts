@@ -5,6 +5,7 @@ import { embeddedModelPath } from "../package-files.js";
 import type { BackendOptions } from "../backends/contract.js";
 import { backendNames } from "../backends/registry.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
+import { draftOptions, type DraftValues } from "./draft-options.js";
 import { formatBytes } from "./format.js";
 import type { OptionTable, OptionValues } from "./option-table.js";
 import type { Progress } from "./progress.js";
@@ -60,6 +61,7 @@ export const MODEL_OPTIONS = {
     kind: "text",
     placeholder: "NAME",
     section: SECTION,
+    values: ["auto", ...backendNames()],
     description: `backend: auto, ${backendNames().join(", ")}`,
     fallback: "auto",
   },
@@ -77,6 +79,7 @@ export const MODEL_OPTIONS = {
     kind: "text",
     placeholder: "TYPE",
     section: SECTION,
+    values: ["f32", "f16", "q8_0"],
     description: "type of the KV cache: f32, f16, q8_0",
     fallback: "the backend's choice",
   },
@@ -97,13 +100,14 @@ export type ModelValues = OptionValues<typeof MODEL_OPTIONS>;
 
 /** The options for `loadModel`; those that were not given are left out. */
 export function loadOptions(
-  values: Omit<ModelValues, "model" | "offline">,
+  values: Omit<ModelValues, "model" | "offline"> & Partial<DraftValues>,
   progress: Pick<Progress, "update">,
 ): LoadModelOptions {
   return {
     ...(values.backend === undefined ? {} : { backend: values.backend as BackendName }),
     ...planOptions(values),
     ...backendOptions(values),
+    ...draftOptions(values),
     onProgress: (loading) => progress.update(describeLoading(loading)),
   };
 }

@@ -26,6 +26,8 @@ interface TextOption extends OptionBase {
   /** A path may begin with ~; a list option may be repeated. */
   readonly kind: "text" | "path" | "list";
   readonly placeholder: string;
+  /** The values that there are, which shells complete; the command or the library checks the value. */
+  readonly values?: readonly string[];
 }
 
 /** An option whose value is a number. */

@@ -54,7 +54,7 @@ async function dispatch(args: readonly string[], output: Output): Promise<number
     await output.write((await import("./help.js")).commandHelp(command));
     return 0;
   }
-  return await command.execute(rest, { output });
+  return await command.execute(rest, { output, loadCommands });
 }
 
 function asksForHelp(args: readonly string[]): boolean {

@@ -65,5 +65,5 @@ export function rocmforge(args: readonly string[], options: RunOptions = {}): Pr
 
 /** stderr without the progress lines. */
 export function complaints({ stderr }: Finished): string {
-  return stderr.replace(/^rocmforge: (?:opening|loading|reading|writing|window)\b.*\n/gm, "");
+  return stderr.replace(/^rocmforge: (?:opening|loading|prefilling|reading|writing|window)\b.*\n/gm, "");
 }

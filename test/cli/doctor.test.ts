@@ -1,11 +1,13 @@
 // `rocmforge doctor`: what it reports here, and in packages whose addon is missing or broken, made for this test.
 
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { marked } from "marked";
 import { describe, expect, it } from "vitest";
-import { loadAddon } from "../../src/backends/cpu/addon.js";
+import { BINDINGS_VERSION, loadAddon } from "../../src/backends/cpu/addon.js";
+import { FileLock } from "../../src/hub/file-lock.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 
@@ -23,6 +25,8 @@ interface Report {
   readonly autoStopsAt?: string;
   readonly problem?: string;
   readonly build?: { readonly built: boolean };
+  readonly problems: readonly { readonly severity: string; readonly what: string; readonly repair?: string }[];
+  readonly repairs?: readonly { readonly what: string; readonly failure?: string }[];
   readonly backends: readonly {
     readonly name: string;
     readonly unavailable?: { readonly reason: string; readonly remedy: string };
@@ -60,7 +64,8 @@ class BarePackage extends TemporaryFolder {
 
   constructor() {
     super();
-    cpSync(join(ROOT, "dist"), this.file("dist"), { recursive: true });
+    // Declarations are half of the files, and nothing that runs.
+    cpSync(join(ROOT, "dist"), this.file("dist"), { recursive: true, filter: (path) => !path.endsWith(".d.ts") });
     cpSync(join(ROOT, "package.json"), this.file("package.json"));
     symlinkSync(join(ROOT, "node_modules"), this.file("node_modules"));
   }
@@ -78,19 +83,19 @@ describe("this machine", () => {
     expect(report).toMatchObject({
       node: process.version,
       platform: `${process.platform}-${process.arch}`,
-      mapping: { available: process.platform === "linux" },
+      mapping: { available: process.platform === "linux" || process.platform === "win32" },
     });
     expect(report.memory.availableBytes).toBeLessThanOrEqual(report.memory.totalBytes);
     expect(report.backends.map(({ name }) => name)).toEqual(["hip", "cuda", "cpu", "reference"]);
     expect(finished.status).toBe(report.auto === "reference" ? 1 : 0);
   });
 
-  it("is shown as text, each missing backend with a reason and what to do", async () => {
+  it("is shown as Markdown, each missing backend with a reason and what to do", async () => {
     const { stdout } = await doctor([]);
-    expect(stdout).toMatch(/^ {2}node +v\d+\./m);
-    expect(stdout).toMatch(/^hip: not available \(.+\)\n {2}because +\S.*\n {2}what to do +\S/m);
-    expect(stdout).toMatch(/^reference: ready \(/m);
-    expect(stdout).toMatch(/^--backend auto chooses \w+/m);
+    expect(stdout).toMatch(/^\| node +\| v\d+\./m);
+    expect(stdout).toMatch(/^### hip: not available\n\n.+\n\n- because: \S.*\n- what to do: \S/m);
+    expect(stdout).toMatch(/^### reference: ready$/m);
+    expect(stdout).toMatch(/^`--backend auto` chooses \w+/m);
   });
 
   const loaded = loadAddon();
@@ -102,7 +107,7 @@ describe("this machine", () => {
       const { diagnostics = {} } = cpuOf(reportOf(finished)) ?? {};
       expect(diagnostics).toMatchObject({
         addon: expect.stringMatching(/rocmforge_cpu\.node$/),
-        bindingsVersion: 6,
+        bindingsVersion: BINDINGS_VERSION,
         isaForced: false,
       });
       expect(diagnostics["isa"]).toBe((diagnostics["instructionSets"] as readonly string[])[0]);
@@ -125,7 +130,7 @@ describe("this machine", () => {
       expect(reportOf(refused)).toMatchObject({ autoStopsAt: "cpu" });
       expect(reportOf(refused).auto).toBeUndefined();
       expect((await doctor([], { env })).stdout).toMatch(
-        /^--backend auto chooses cpu and fails until that is fixed; other backends can be chosen by name$/m,
+        /^`--backend auto` chooses cpu and fails until that is fixed; other backends can be chosen by name\.$/m,
       );
       const generated = await run(["generate", "-m", SMALL_MODEL, "-p", "Once", "-n", "1"], { env });
       expect(generated).toMatchObject({ status: 2, stdout: "", stderr: expect.stringMatching(/.*ROCMFORGE_CPU_ISA/) });
@@ -139,9 +144,9 @@ describe("a package without the addon", () => {
     const finished = await doctor([], { program: bare.program });
     expect(finished.status).toBe(1);
     expect(finished.stdout).toMatch(
-      /^cpu: not available .*\n {2}because +the native addon has not been built.*\n {2}what to do +run `rocmforge doctor --build`$/m,
+      /^### cpu: not available\n\n.*\n\n- because: the native addon has not been built.*\n- what to do: run `rocmforge doctor --build`$/m,
     );
-    expect(finished.stdout).toMatch(/auto chooses reference: exact but slow/);
+    expect(finished.stdout).toMatch(/auto` chooses reference: exact but slow/);
   });
 
   it("prints why the build failed", async () => {
@@ -153,7 +158,7 @@ describe("a package without the addon", () => {
     const { stdout } = await doctor([], { program: bare.program });
     expect(stdout).toContain("could not be built: make is missing");
     expect(stdout).not.toContain("\u001b");
-    expect(stdout).toMatch(/^ {2}what to do +install make$/m);
+    expect(stdout).toMatch(/^- what to do: install make$/m);
   });
 
   it("prints why an existing addon does not load", async () => {
@@ -219,4 +224,150 @@ describe("--build", () => {
       reason: expect.stringContaining("could not be built"),
     });
   });
+});
+
+describe("the report for an issue", () => {
+  it("is Markdown whose tables have all their rows", async () => {
+    const { stdout } = await doctor([], { env: { ...NO_GPU, ROCMFORGE_KERNEL_CACHE: "/no|where" } });
+    const tokens = marked.lexer(stdout);
+    const titles = tokens.flatMap((token) => (token.type === "heading" ? [(token as { text: string }).text] : []));
+    expect(titles).toEqual(expect.arrayContaining(["Known problems", "Machine", "Backends", "Caches"]));
+    const tables = tokens.filter((token) => token.type === "table") as {
+      readonly rows: readonly { text: string }[][];
+    }[];
+    const [machine] = tables;
+    expect(machine.rows.map(([{ text }]) => text)).toEqual(
+      expect.arrayContaining(["rocmforge", "node", "system", "processor", "instructions", "memory", "graphics cards"]),
+    );
+    expect(tables.flatMap(({ rows }) => rows).find(([{ text }]) => text === "kernels")?.[1].text).toBe("/no|where");
+  });
+
+  it("has no secrets, home folders or user names", async () => {
+    using folder = new TemporaryFolder();
+    const home = folder.file("homes/alice");
+    mkdirSync(home, { recursive: true });
+    const env = {
+      HOME: home,
+      USER: "alice",
+      LOGNAME: "alice",
+      HF_TOKEN: "hf_abcdefgh",
+      ROCMFORGE_API_KEYS: "key-of-a-client",
+      HTTPS_PROXY: "http://alice:hunter2@127.0.0.1:9",
+      HF_HOME: "",
+      HF_HUB_CACHE: "",
+      XDG_CACHE_HOME: "",
+      ROCMFORGE_MODEL_CACHE: join(home, "models"),
+    };
+    const endpoints = ["http://127.0.0.1:9/mirror-of-alice", "http://bob:hunter2@127.0.0.1:9"];
+    for (const [index, args] of [[], ["--json"]].entries()) {
+      const { stdout } = await doctor(args, { env: { ...env, HF_ENDPOINT: endpoints[index] } });
+      expect(stdout).toContain("HF_TOKEN");
+      expect(stdout).toContain("~/models");
+      for (const secret of ["hf_abcdefgh", "key-of-a-client", "mirror-of", "hunter2", home])
+        expect(stdout).not.toContain(secret);
+    }
+  });
+
+  it("names settings that make it slow or break it", async () => {
+    const env = { ...NO_GPU, ROCMFORGE_GPU_GRAPHS: "off", HSA_OVERRIDE_GFX_VERSION: "10.3.0", HF_ENDPOINT: "nonsense" };
+    const { stdout } = await doctor([], { env });
+    expect(stdout).toMatch(/^- note: ROCMFORGE_GPU_GRAPHS=off makes GPUs slower\n {2}- what to do: unset it/m);
+    expect(stdout).toMatch(/^- note: HSA_OVERRIDE_GFX_VERSION=10\.3\.0 /m);
+    expect(stdout).toMatch(/^- \*\*warning\*\*: \[hub\] HF_ENDPOINT: expected an address/m);
+  });
+});
+
+describe("--fix", () => {
+  /** A machine with caches of its own. */
+  class Machine extends TemporaryFolder {
+    readonly kernels = this.file("kernels");
+    readonly blobs = this.file("hf/hub/models--tester--fable/blobs");
+    readonly env = {
+      ...NO_GPU,
+      ROCMFORGE_KERNEL_CACHE: this.kernels,
+      HF_HOME: this.file("hf"),
+      HF_HUB_CACHE: "",
+      HUGGINGFACE_HUB_CACHE: "",
+      ROCMFORGE_MODEL_CACHE: this.file("models"),
+    };
+
+    write(name: string, text: string, ageDays = 0): string {
+      const path = this.file(name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, text);
+      const time = new Date(Date.now() - ageDays * 86_400_000);
+      utimesSync(path, time, time);
+      return path;
+    }
+  }
+
+  it("removes what is of no use from the caches, says so, and leaves the rest", async () => {
+    using machine = new Machine();
+    const gone = [
+      machine.write(`kernels/${"ab".repeat(32)}.kernel`, "damaged"),
+      machine.write(`kernels/${"cd".repeat(32)}.kernel.0a0b.tmp`, "half", 1),
+      machine.write("hf/hub/models--tester--fable/blobs/1234.incomplete", "x".repeat(5000), 8),
+      machine.write("hf/hub/models--tester--fable/blobs/1234.incomplete.lock-00000000-1-1-0123456789ab", "", 8),
+      machine.write("models/example.com-0123456789abcdef/0123456789abcdef/a.gguf.incomplete", "old", 30),
+    ];
+    const kept = [
+      machine.write("kernels/compilers.json", "{}", 300),
+      machine.write("hf/hub/models--tester--fable/blobs/5678.incomplete", "new", 6),
+      machine.write("hf/hub/models--tester--fable/blobs/9abc", "a complete model", 900),
+      machine.write("models/example.com-0123456789abcdef/0123456789abcdef/b.gguf", "another", 900),
+    ];
+    const before = await doctor(["--json"], { env: machine.env });
+    expect(reportOf(before).problems.map(({ repair }) => repair)).toEqual(
+      expect.arrayContaining(["kernel cache", "downloads"]),
+    );
+    expect(gone.filter((path) => !existsSync(path))).toEqual([]);
+    const finished = await doctor(["--fix"], { env: machine.env });
+    expect(finished.stderr).toMatch(/removing 2 files \(11 bytes\) from the kernel cache/);
+    expect(finished.stderr).toMatch(/removing the partial download .*1234\.incomplete, 5\.00 kB/);
+    expect(finished.stdout).toMatch(/^- removed 2 files \(11 bytes\) from the kernel cache$/m);
+    expect(finished.stdout).toMatch(/^- removed 3 files \(5\.00 kB\) from the model caches$/m);
+    expect(finished.stdout).toMatch(/^## Known problems\n\n(?:None\.|- \*\*error)/m);
+    expect(gone.filter((path) => existsSync(path))).toEqual([]);
+    expect(kept.filter((path) => !existsSync(path))).toEqual([]);
+    expect((await doctor(["--fix"], { env: machine.env })).stdout).toContain("There was nothing to repair.");
+  });
+
+  it("does not remove a partial download that a process holds", async () => {
+    using machine = new Machine();
+    const partial = machine.write("hf/hub/models--tester--fable/blobs/1234.incomplete", "old", 8);
+    await using lock = await FileLock.tryAcquire(partial);
+    expect(lock).toBeDefined();
+    const finished = await doctor(["--fix", "--json"], { env: machine.env });
+    expect(finished.status).toBe(1);
+    expect(reportOf(finished).repairs).toEqual([{ what: "removed 0 files (0 bytes) from the model caches" }]);
+    expect(existsSync(partial)).toBe(true);
+  });
+
+  const addon = loadAddon();
+  const NPM_THAT_BUILDS = `
+    import { cpSync, mkdirSync } from "node:fs";
+    mkdirSync("native/cpu/build/Release", { recursive: true });
+    if (process.env.BUILT !== "") cpSync(process.env.BUILT, "native/cpu/build/Release/rocmforge_cpu.node");
+    process.exit(0);
+  `;
+
+  it.skipIf("reason" in addon)(
+    `builds an addon that is missing or broken, and only then${"reason" in addon ? ` (skipped: ${addon.reason})` : ""}`,
+    async () => {
+      using bare = new BarePackage();
+      using machine = new Machine();
+      bare.write("npm-fake.mjs", NPM_THAT_BUILDS);
+      bare.write("native/cpu/build/Release/rocmforge_cpu.node", "not a library");
+      const built = "path" in addon ? addon.path : "";
+      const env = { ...machine.env, npm_execpath: bare.file("npm-fake.mjs"), BUILT: built };
+      const useless = await doctor(["--fix", "--json"], { program: bare.program, env: { ...env, BUILT: "" } });
+      expect(useless.status).toBe(1);
+      expect(reportOf(useless).problems).toContainEqual(expect.objectContaining({ repair: "addon" }));
+      const fixed = await doctor(["--fix", "--json"], { program: bare.program, env });
+      expect(reportOf(fixed)).toMatchObject({ auto: "cpu", repairs: [{ what: "built the native addon" }] });
+      expect(reportOf(fixed).problems.filter(({ repair }) => repair !== undefined)).toEqual([]);
+      expect(fixed.status).toBe(0);
+      expect(reportOf(await doctor(["--fix", "--json"], { program: bare.program, env })).repairs).toEqual([]);
+    },
+  );
 });

@@ -80,6 +80,7 @@ describe("text", () => {
       expect(
         await command.execute(generate("-p", "a\u001b[2J", "-n", "1", "--seed", "7").slice(1), {
           output: new Output(Object.assign(stream, { isTTY })),
+          loadCommands: async () => [],
         }),
       ).toBe(0);
       expect(written.startsWith(shown)).toBe(true);

@@ -1,17 +1,18 @@
 // `rocmforge serve` whose log cannot be written: a full disk, an unread pipe, a closed one. It serves and
 // stops all the same.
 
-import { execFileSync, spawn } from "node:child_process";
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { closeSync, constants, openSync, writeFileSync, writeSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../support/temporary-folder.js";
+import { missingProgram } from "./completing-shell.js";
 import { COMMAND_LINE, SMALL_MODEL } from "./command-line.js";
 
 const HEALTH_CHECKS = 40;
 /** Far below the 30 s that requests may take, far above what a busy machine needs. */
-const STOP_MS = 10_000;
+const STOP_MS = 60_000;
 const DEVICE_THAT_IS_FULL = "/dev/full";
 
 const cleanUps: (() => void)[] = [];
@@ -97,5 +98,42 @@ describe("a log that cannot be written", () => {
   it("does not stop serving if standard output and error are closed pipes", async () => {
     const pipe = fullPipe({ keepsReader: false });
     expect(await serveAndStop(pipe, pipe)).toBe(0);
+  });
+});
+
+const noTerminal = missingProgram("script");
+const why = noTerminal === undefined ? "" : ` (skipped: ${noTerminal})`;
+describe.skipIf(noTerminal !== undefined)(`a log on a terminal${why}`, () => {
+  const ESCAPE = "\u001b";
+
+  /** The output of a server that listens and ends because its model is none. */
+  function logged(options: string, environment: Readonly<Record<string, string>>): string {
+    using folder = new TemporaryFolder();
+    writeFileSync(folder.file("model.gguf"), "no model");
+    const model = folder.file("model.gguf");
+    const command = `"${process.execPath}" "${COMMAND_LINE}" serve --port 0 -m "${model}" ${options}`;
+    // Node takes the terminal of a continuous integration service for one without colours.
+    const unset = { NO_COLOR: undefined, FORCE_COLOR: undefined, CI: undefined, TMUX: undefined };
+    const env = { ...process.env, TERM: "xterm-256color", ...unset, ...environment };
+    return spawnSync("script", ["-qec", command, "/dev/null"], { env, input: "", encoding: "utf8", timeout: 60_000 })
+      .stdout;
+  }
+
+  it("is text with colours", () => {
+    expect(logged("", {})).toMatch(
+      new RegExp(
+        String.raw`${ESCAPE}\[2m\d\d:\d\d:\d\d${ESCAPE}\[0m ${ESCAPE}\[32minfo ${ESCAPE}\[0m Server listening`,
+      ),
+    );
+  });
+
+  it("has no colours if NO_COLOR is set", () => {
+    const text = logged("", { NO_COLOR: "1" });
+    expect(text).toMatch(/^\d\d:\d\d:\d\d info {2}Server listening/m);
+    expect(text).not.toContain(`${ESCAPE}[3`);
+  });
+
+  it("is JSON if that is asked for", () => {
+    expect(logged("--log-format json", {})).toMatch(/^\{"level":30,.*"msg":"Server listening at http/m);
   });
 });

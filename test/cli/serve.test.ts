@@ -64,6 +64,13 @@ describe("serving", () => {
     expect(await served.status).toBe(0);
   });
 
+  it("logs each request in a line of text if that is asked for", async () => {
+    await using served = await Served.start(["-m", SMALL_MODEL, "--log-format", "pretty"]);
+    await fetch(`${served.url}/health`);
+    await served.until(() => /^\d\d:\d\d:\d\d info {2}GET \/health 200 in \d+ ms reqId=req_/m.test(served.stderr));
+    expect(served.stderr).not.toMatch(/^\{/m);
+  });
+
   it("rejects an environment whose keys did not arrive", async () => {
     const served = await Served.start(["-m", SMALL_MODEL], { ROCMFORGE_API_KEYS: "" }).catch((error: unknown) => error);
     expect(String(served)).toMatch(/ended with 2 before that:[^]*\[serve\] ROCMFORGE_API_KEYS: expected keys/);

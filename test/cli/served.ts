@@ -1,4 +1,4 @@
-// `rocmforge serve` in a separate process, from its greeting to its end.
+// `rocmforge serve` or `run` in a separate process, from its greeting to its end.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { COMMAND_LINE } from "./command-line.js";
@@ -19,7 +19,7 @@ export class Served implements AsyncDisposable {
   readonly #watchers = new Set<() => void>();
 
   private constructor(args: readonly string[], environment: Readonly<Record<string, string>>) {
-    this.#child = spawn(process.execPath, [COMMAND_LINE, "serve", "--port", "0", ...args], {
+    this.#child = spawn(process.execPath, [COMMAND_LINE, ...args], {
       timeout: HANG_MS,
       killSignal: "SIGKILL",
       env: { ...process.env, ROCMFORGE_API_KEYS: undefined, ...environment },
@@ -36,7 +36,7 @@ export class Served implements AsyncDisposable {
 
   /** Resolves when it listens, before its first model is loaded. */
   static async begin(args: readonly string[]): Promise<Served> {
-    const served = new Served(args, {});
+    const served = new Served(["serve", "--port", "0", ...args], {});
     await served.until(() => served.stderr.includes("Server listening"));
     return served;
   }
@@ -46,20 +46,29 @@ export class Served implements AsyncDisposable {
     args: readonly string[] = [],
     environment: Readonly<Record<string, string>> = {},
   ): Promise<Served> {
-    const served = new Served(args, environment);
+    const served = new Served(["serve", "--port", "0", ...args], environment);
     await served.until(() => served.stdout.endsWith(GREETING_END));
     return served;
   }
 
+  /** Starts `rocmforge run`; resolves when it listens, before its model is loaded. */
+  static async run(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Served> {
+    const served = new Served(["run", ...args], environment);
+    await served.until(() => served.url !== "");
+    return served;
+  }
+
   get url(): string {
-    return /^rocmforge is listening on (?<url>\S+)$/m.exec(this.stdout)?.groups?.["url"] ?? "";
+    return (
+      /^(?:rocmforge is listening on| {2}chat in a browser:) (?<url>\S+?)\/?$/m.exec(this.stdout)?.groups?.["url"] ?? ""
+    );
   }
 
   /** Waits until the condition holds for its output. */
   async until(isSo: () => boolean): Promise<void> {
     const early = async (): Promise<void> => {
       const status = await this.status;
-      if (!isSo()) throw new Error(`rocmforge serve ended with ${status} before that:\n${this.stdout}\n${this.stderr}`);
+      if (!isSo()) throw new Error(`rocmforge ended with ${status} before that:\n${this.stdout}\n${this.stderr}`);
     };
     const seen = new Promise<void>((resolve) => {
       const watcher = (): void => (isSo() ? resolve() : undefined);

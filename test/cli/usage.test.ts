@@ -7,6 +7,7 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
 const COMMANDS = [
+  "run",
   "generate",
   "chat",
   "serve",
@@ -20,7 +21,7 @@ const COMMANDS = [
   "plan",
 ];
 /** Commands that take no -m. */
-const WITHOUT_MODEL = ["pull", "list", "rm"];
+const WITHOUT_MODEL = ["run", "pull", "list", "rm"];
 /** Opening it would fail with another status and code. */
 const NO_MODEL = ["-m", "no-such-model.gguf"];
 
@@ -58,7 +59,11 @@ describe("help", () => {
 describe("the command line", () => {
   it.each<[what: string, args: readonly string[], line: RegExp]>([
     ["an unknown command", ["genrate"], /there is no command "genrate"; did you mean "generate"\?/],
-    ["a command that resembles none", ["run"], /there is no command "run"; the commands are generate, chat, serve/],
+    [
+      "a command that resembles none",
+      ["walk"],
+      /there is no command "walk"; the commands are run, generate, chat, serve/,
+    ],
     [
       "an option that resembles none",
       ["plan", "--foo"],

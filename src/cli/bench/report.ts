@@ -43,6 +43,8 @@ export interface BenchReport {
         readonly bandwidthShare: number | null;
       })
     | null;
+  /** Decoding with drafts, if they were requested, and how many draft tokens were accepted in all runs. */
+  readonly drafts: (Rate & { readonly draftedTokens: number; readonly acceptedTokens: number }) | null;
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
@@ -93,6 +95,7 @@ export function describeReport(report: BenchReport): string {
     model,
     prefill,
     decode,
+    drafts,
     readBandwidth,
     depth,
     sequences,
@@ -112,6 +115,12 @@ export function describeReport(report: BenchReport): string {
     const share = bandwidthShare === null ? "" : `, ${formatShare(bandwidthShare)} of the read bandwidth`;
     if (bytesPerToken !== null && bytesPerSecond !== null)
       rows.push(["  reads", `${formatBytes(bytesPerToken)} per token, ${formatBytes(bytesPerSecond)}/s${share}`]);
+  }
+  if (drafts !== null) {
+    rows.push([`decode ${countOf(drafts.tokens, "token")} with drafts`, describeRate(drafts)]);
+    const { draftedTokens, acceptedTokens } = drafts;
+    const share = draftedTokens === 0 ? "" : ` (${formatShare(acceptedTokens / draftedTokens)})`;
+    rows.push(["  accepted", `${acceptedTokens} of ${countOf(draftedTokens, "draft token")}${share}`]);
   }
   if (readBandwidth !== null)
     rows.push([

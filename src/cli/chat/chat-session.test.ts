@@ -65,7 +65,15 @@ class Echo implements Speaker {
 }
 
 function summaryOf(promptTokens: number, generatedTokens: number, reason: ChoiceFinishReason): CompletionSummary {
-  const times = { queuedMs: 0, promptMs: 1, timeToFirstTokenMs: 1, tokensPerSecond: 10, preemptions: 0 };
+  const times = {
+    queuedMs: 0,
+    promptMs: 1,
+    timeToFirstTokenMs: 1,
+    tokensPerSecond: 10,
+    preemptions: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
+  };
   return { choices: [{ reason, generatedTokens }], promptTokens, cachedTokens: 3, generatedTokens, seed: 7, ...times };
 }
 

@@ -37,7 +37,7 @@ export interface SlashCommand {
 }
 
 /** Names that other programs use for the same commands. */
-const ALIASES: Readonly<Record<string, CommandName>> = { exit: "quit", bye: "quit", "?": "help" };
+const ALIASES: Readonly<Record<string, CommandName>> = { exit: "quit", bye: "quit", clear: "reset", "?": "help" };
 const MAX_SHOWN_CHARACTERS = 40;
 const FORM = /^\/(?<name>\S*)\s*(?<argument>[\s\S]*)$/;
 

@@ -8,14 +8,16 @@ import type { GgufFile } from "../../gguf/file.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { bytesPerToken } from "../bench/bytes-read.js";
 import { type BenchReport, decodeRate, describeReport, rateOf } from "../bench/report.js";
+import { decodeWithDrafts, type DraftedDecode } from "../bench/drafts.js";
 import { BenchRunner, type BenchSizes, contextFor } from "../bench/runner.js";
 import { spreadOf } from "../bench/spread.js";
 import { startProcesses, type Starts } from "../bench/starts.js";
 import { defineCommand } from "../command.js";
 import { formatBytes } from "../format.js";
 import { Interrupt } from "../interrupt.js";
+import { DRAFT_OPTIONS, draftOptions } from "../draft-options.js";
 import { modelFile } from "../model-file.js";
-import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS, planOptions } from "../model-options.js";
+import { backendOptions, GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, planOptions } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 
@@ -79,6 +81,8 @@ const OPTIONS = {
   },
   json: { kind: "flag", description: "print one JSON object" },
   ...PLAIN_MODEL_OPTIONS,
+  ...DRAFT_OPTIONS,
+  draft: { ...DRAFT_OPTIONS.draft, fallback: "off" },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
@@ -93,7 +97,8 @@ export const bench = defineCommand({
   summary: "measures a model's speed on this machine",
   about: [
     "Tokens are synthetic and nothing is sampled: this is the speed of the engine. Figures are medians with minimum and",
-    "maximum. The read bandwidth is the best of sequential reads before and after, with the same threads.",
+    "maximum. The read bandwidth is the best of sequential reads before and after, with the same threads. With --draft or",
+    "--draft-model, text is also generated greedily with drafts; how many are accepted depends on that text.",
   ],
   positionals: [],
   options: OPTIONS,
@@ -124,7 +129,8 @@ export const bench = defineCommand({
         promptTokens: sizes.promptTokens,
         kvCacheBytesFor,
       };
-      const report: BenchReport = { ...measured, ...(await startProcesses(work, progress, signal)) };
+      const drafts = await measureDrafts(values, sizes, progress, signal);
+      const report: BenchReport = { ...measured, drafts, ...(await startProcesses(work, progress, signal)) };
       progress.end();
       if (values.json) await output.writeJson(report);
       else await output.write(`${describeReport(report)}\n`);
@@ -149,7 +155,7 @@ function sizesOf({
 }
 
 interface Measurement {
-  readonly measured: Omit<BenchReport, keyof Starts>;
+  readonly measured: Omit<BenchReport, keyof Starts | "drafts">;
   /** Size of the KV cache for a context length, in whole blocks. */
   readonly kvCacheBytesFor: (contextTokens: number) => number;
 }
@@ -198,6 +204,23 @@ async function measure(
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
   };
   return { measured, kvCacheBytesFor: (contextTokens) => plan.kvCacheBytes(contextTokens) };
+}
+
+/** Null unless drafts are requested. */
+async function measureDrafts(
+  values: Values,
+  { promptTokens, decodeTokens }: BenchSizes,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<BenchReport["drafts"]> {
+  const { draft, "draft-model": draftModel, repeat = DEFAULTS.repeat } = values;
+  const isDrafted = draft === undefined ? draftModel !== undefined : draft !== "off";
+  if (!isDrafted || decodeTokens === 0) return null;
+  progress.update("decoding with drafts");
+  const options = { ...loadOptions({ ...values, ctx: undefined }, progress), ...draftOptions(values) };
+  const work = { path: values.model, options, promptTokens, decodeTokens, repeat, signal };
+  const { spread, draftedTokens, acceptedTokens }: DraftedDecode = await decodeWithDrafts(work);
+  return { ...rateOf(decodeTokens, spread), draftedTokens, acceptedTokens };
 }
 
 /** Undefined if the backend cannot measure it, or if there is not enough free memory. */

@@ -1,147 +1,79 @@
-// `rocmforge doctor`: what this machine and this installation can do, what is missing and how to get it; builds the
-// addon. Status 0 if `auto` chooses a native backend, 1 if only the reference backend is left or a build has failed.
+// `rocmforge doctor`: what this machine and this installation can do, what is wrong and what to do, as Markdown for an
+// issue; repairs what can be repaired. Status 0 if nothing is wrong that keeps `auto` from choosing a native backend; with
+// --fix also 1 if something that it should have repaired is still broken.
 
-import { fileURLToPath } from "node:url";
-import { hostMemory } from "../../backends/host-memory.js";
-import { type BackendReport, detectBackends } from "../../backends/registry.js";
-import { RocmForgeError } from "../../errors.js";
-import { ByteSource } from "../../gguf/byte-source.js";
-import { MappedFile } from "../../gguf/mapping.js";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { buildAddon } from "../addon-build.js";
 import { defineCommand } from "../command.js";
-import { formatBytes, formatTable, printable, wordsOf } from "../format.js";
+import { examine, type Health, shareable } from "../doctor/health.js";
+import { redacted } from "../doctor/redaction.js";
+import { repair } from "../doctor/repairs.js";
+import { describeHealth } from "../doctor/report-text.js";
+import { printable } from "../format.js";
 import { GENERAL_OPTIONS } from "../model-options.js";
 import type { OptionTable } from "../option-table.js";
-import { inCommandLineWords, messageFor } from "../option-words.js";
 
 const NAME = "doctor";
-/** The backend that always works: exact and slow. */
-const FALLBACK_BACKEND = "reference";
+/** Far more than a report has. */
+const MAX_REPORT_BYTES = 64 * 2 ** 20;
 
 const OPTIONS = {
+  fix: { kind: "flag", description: "repair what can be repaired: the native addon, the kernel cache, dead downloads" },
   build: { kind: "flag", description: "rebuild the native addon first" },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
-interface Health {
-  readonly node: string;
-  readonly platform: string;
-  readonly memory: { readonly totalBytes: number; readonly availableBytes: number };
-  readonly mapping: { readonly available: boolean; readonly reason?: string };
-  readonly backends: readonly BackendReport[];
-  /** Why the backends could not be probed: a setting that is invalid here. */
-  readonly problem?: string;
-  /** The backend that `auto` chooses. */
-  readonly auto?: string;
-  /** If `auto` chooses none, the backend that failed. */
-  readonly autoStopsAt?: string;
-  /** The result of `--build`, if it was given. */
-  readonly build?: { readonly built: boolean; readonly reason?: string };
-}
-
 /** The command `doctor`. */
 export const doctor = defineCommand({
   name: NAME,
-  summary: "reports what can run on this machine and what is missing, and builds the native addon",
+  summary: "reports what can run on this machine and what is wrong, for an issue; repairs what it can",
   about: [
-    "Status 0 if --backend auto chooses a native backend, 1 if only the reference backend is left.",
-    "--build needs Python 3, make and a C++17 compiler (on Debian: apt-get install python3 make g++).",
+    "The report is Markdown without secrets: paste it into an issue. Home folders are shown as ~, and tokens and keys only",
+    "as set or not. --fix builds the native addon if it is missing or broken, removes damaged, unfinished and long unused",
+    "entries of the kernel cache, and locks and partial downloads that no process has written to for a week; it never",
+    "touches a complete model. Building needs Python 3, make and a C++17 compiler (on Debian: apt-get install python3 make",
+    "g++). Status 0 if --backend auto chooses a native backend and, with --fix, nothing is left to repair.",
   ],
   positionals: [],
   options: OPTIONS,
   examples: [
-    { what: "what runs on this machine, and why the rest does not", line: "rocmforge doctor" },
-    {
-      what: "after an install with --ignore-scripts, or after installing a compiler",
-      line: "rocmforge doctor --build",
-    },
+    { what: "the report for an issue", line: "rocmforge doctor" },
+    { what: "repair what can be repaired", line: "rocmforge doctor --fix" },
+    { what: "after installing a compiler", line: "rocmforge doctor --build" },
   ],
   async run(values, _positionals, { output }) {
     // Before anything is loaded: a process keeps the addon that it loaded first.
     const failure = values.build ? await buildAddon() : undefined;
-    const health = {
-      ...(await examine()),
-      ...(values.build ? { build: { built: failure === undefined, ...failure } } : {}),
-    };
-    if (values.json) await output.writeJson(health);
-    else await output.write(describe(health));
-    return failure === undefined && health.auto !== undefined && health.auto !== FALLBACK_BACKEND ? 0 : 1;
+    const health = values.fix ? await repaired() : shareable(await examine(NAME));
+    const report = values.build ? { ...health, build: { built: failure === undefined, ...failure } } : health;
+    if (values.json) await output.writeJson(report);
+    else await output.write(describeHealth(report));
+    const isWrong = report.problems.some(({ severity, repair: kind }) => severity === "error" || (values.fix && kind));
+    const hasFailed = report.repairs?.some((done) => done.failure !== undefined) === true;
+    return failure !== undefined || isWrong || hasFailed ? 1 : 0;
   },
 });
 
-async function examine(): Promise<Health> {
-  const machine = {
-    node: process.version,
-    platform: `${process.platform}-${process.arch}`,
-    memory: hostMemory(),
-    mapping: await examineMapping(),
-  };
+/** Repairs what is broken; the report is that of another process, because this one keeps the addon that it has loaded. */
+async function repaired(): Promise<Health> {
+  const before = await examine(NAME);
+  const announce = (text: string): void => void process.stderr.write(`rocmforge: ${printable(redacted(text))}\n`);
+  const repairs = redacted(await repair(before, announce));
+  return { ...(repairs.length === 0 ? shareable(before) : await examineAgain()), repairs };
+}
+
+async function examineAgain(): Promise<Health> {
+  const args = [process.argv[1], NAME, "--json"];
+  const options = { encoding: "utf8", maxBuffer: MAX_REPORT_BYTES } as const;
   try {
-    const backends = await detectBackends();
-    const best = backends.find(({ unavailable, stopsAuto }) => unavailable === undefined || stopsAuto === true);
-    if (best === undefined) return { ...machine, backends };
-    return { ...machine, backends, ...(best.stopsAuto === true ? { autoStopsAt: best.name } : { auto: best.name }) };
+    const { stdout } = await promisify(execFile)(process.execPath, args, options);
+    return JSON.parse(stdout) as Health;
   } catch (error) {
-    if (!(error instanceof RocmForgeError)) throw error;
-    return { ...machine, backends: [], problem: messageFor(error, NAME) };
+    // Status 1 says that something is wrong; the report says what.
+    if (error instanceof Error && "stdout" in error && typeof error.stdout === "string" && error.stdout.startsWith("{"))
+      return JSON.parse(error.stdout) as Health;
+    throw error;
   }
-}
-
-/** Maps a file that always exists, to test whether mapping works. */
-async function examineMapping(): Promise<Health["mapping"]> {
-  using source = ByteSource.open(fileURLToPath(new URL("../../../package.json", import.meta.url)));
-  const mapped = await MappedFile.map(source);
-  if (!(mapped instanceof MappedFile)) return { available: false, reason: mapped.reason };
-  mapped[Symbol.dispose]();
-  return { available: true };
-}
-
-function describe({ node, platform, memory, mapping, backends, problem, build, ...choice }: Health): string {
-  const machine = [
-    ["node", node],
-    ["platform", platform],
-    ["memory", `${formatBytes(memory.availableBytes)} free of ${formatBytes(memory.totalBytes)}`],
-    [
-      "mapping",
-      mapping.available ? "files are mapped, weights are not copied" : `no: ${printable(mapping.reason ?? "")}`,
-    ],
-  ];
-  return [
-    ...(build === undefined ? [] : [build.built ? "the native addon was built" : printable(build.reason ?? ""), ""]),
-    "machine",
-    formatTable(machine),
-    ...(problem === undefined ? [] : ["", printable(problem)]),
-    ...backends.flatMap(describeBackend),
-    "",
-    describeChoice(choice),
-    "",
-  ].join("\n");
-}
-
-function describeChoice({ auto, autoStopsAt }: Pick<Health, "auto" | "autoStopsAt">): string {
-  if (autoStopsAt !== undefined)
-    return `--backend auto chooses ${autoStopsAt} and fails until that is fixed; other backends can be chosen by name`;
-  if (auto === undefined) return "no backend can be used until this is fixed";
-  return `--backend auto chooses ${auto}${auto === FALLBACK_BACKEND ? ": exact but slow, because no other backend is available" : ""}`;
-}
-
-function describeBackend({ name, summary, unavailable, diagnostics = {} }: BackendReport): string[] {
-  const rows =
-    unavailable === undefined
-      ? Object.entries(diagnostics).map(([property, value]) => [wordsOf(property), printable(propertyText(value))])
-      : [
-          ["because", printable(unavailable.reason)],
-          ["what to do", printable(inCommandLineWords(unavailable.remedy))],
-        ];
-  return [
-    "",
-    `${name}: ${unavailable === undefined ? "ready" : "not available"} (${summary})`,
-    ...(rows.length === 0 ? [] : [formatTable(rows)]),
-  ];
-}
-
-function propertyText(value: string | number | boolean | readonly string[]): string {
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "object" ? value.join(", ") : String(value);
 }

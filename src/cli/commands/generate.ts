@@ -7,6 +7,7 @@ import { type CommandContext, defineCommand } from "../command.js";
 import { countOf, formatDuration, formatRate, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
 import { modelFile } from "../model-file.js";
+import { DRAFT_OPTIONS } from "../draft-options.js";
 import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
@@ -34,6 +35,7 @@ const OPTIONS = {
   json: { kind: "flag", description: "print one JSON object at the end" },
   ...SAMPLING_OPTIONS,
   ...MODEL_OPTIONS,
+  ...DRAFT_OPTIONS,
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
 
@@ -131,10 +133,11 @@ async function writeJson({ generation, prompt, progress, context: { output } }: 
 }
 
 function describeResult({ finishReason, usage, seed, timings }: GenerationResult): string {
-  const { promptMs, generateMs, promptTokensPerSecond, tokensPerSecond } = timings;
+  const { promptMs, generateMs, promptTokensPerSecond, tokensPerSecond, draftedTokens, acceptedTokens } = timings;
+  const drafts = draftedTokens === 0 ? "" : `, ${acceptedTokens} of ${countOf(draftedTokens, "draft token")} accepted`;
   return (
     `${countOf(usage.completionTokens, "token")} in ${formatDuration(promptMs + generateMs)} (${formatRate(tokensPerSecond)} tokens/s), ` +
-    `prompt ${countOf(usage.promptTokens, "token")} (${formatRate(promptTokensPerSecond)} tokens/s), reason ${finishReason}, seed ${seed}`
+    `prompt ${countOf(usage.promptTokens, "token")} (${formatRate(promptTokensPerSecond)} tokens/s)${drafts}, reason ${finishReason}, seed ${seed}`
   );
 }
 

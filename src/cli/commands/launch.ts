@@ -13,6 +13,7 @@ import { CLIENTS, type ClientTarget, type LaunchableClient } from "../launch/cli
 import { findProgram } from "../launch/find-program.js";
 import { settingsText } from "../launch/settings-text.js";
 import { servedModel } from "../launch/served-model.js";
+import { DRAFT_OPTIONS } from "../draft-options.js";
 import { GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { OptionError } from "../../errors.js";
@@ -51,6 +52,7 @@ const OPTIONS = {
   },
   print: { kind: "flag", description: "show what would be set and started, and start nothing" },
   ...MODEL_OPTIONS,
+  ...DRAFT_OPTIONS,
   model: {
     ...MODEL_OPTIONS.model,
     description: "start a server with this GGUF model (or NAME=FILE), for as long as the client runs",
@@ -74,6 +76,7 @@ export const launchClient = defineCommand({
     "this terminal. The user's own configuration files are not changed. Arguments after -- are the client's.",
   ],
   positionals: ["CLIENT"],
+  choices: { CLIENT: NAMES },
   rest: "ARGUMENTS",
   options: OPTIONS,
   examples: [

@@ -1,5 +1,6 @@
 // `rocmforge plan`: what a model would run and allocate on a backend: layers, operations, memory. Loads no tensor.
 
+import { LEAST_STATE_SLOTS } from "../../backends/cache-size.js";
 import { createBackend } from "../../backends/registry.js";
 import { openPlan } from "../../engine/open-plan.js";
 import { kvGroups } from "../../graph/cache-groups.js";
@@ -89,6 +90,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
   const { parameters, config, backend, layers, program } = planned;
   const { weightBytes, residentWeightBytes, kvCacheBytes, scratchBytes, totalBytes, availableBytes, fits } =
     memoryOf(planned);
+  const stateBytes = LEAST_STATE_SLOTS * planned.memory().stateBytes;
   const groups = program.kv.groups === undefined ? [] : kvCacheGroups(planned);
   const rows = [
     [
@@ -98,7 +100,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
     ],
     [
       "KV cache",
-      formatBytes(kvCacheBytes),
+      formatBytes(kvCacheBytes - stateBytes),
       `${countOf(config.contextTokens, "token")}, ${config.kvCacheType}, blocks of ${config.blockTokens}`,
     ],
     ...groups.map(({ layers: members, positions, ...reach }) => [
@@ -106,6 +108,7 @@ function describePlan(planned: ExecutionPlan, path: string): string {
       "",
       `${countOf(positions, "position")}: ${reachText(reach)}`,
     ]),
+    ...(stateBytes === 0 ? [] : [["recurrent states", formatBytes(stateBytes), "of a sequence and a checkpoint, f32"]]),
     [
       "scratch",
       formatBytes(scratchBytes),

@@ -20,10 +20,16 @@ const DEFAULT_SEED = 1;
 const MAX_LAYERS = 256;
 
 const OPTIONS = {
-  shape: { kind: "text", placeholder: "NAME", description: `the model whose shape to use: ${SHAPE_NAMES.join(", ")}` },
+  shape: {
+    kind: "text",
+    placeholder: "NAME",
+    values: SHAPE_NAMES,
+    description: `the model whose shape to use: ${SHAPE_NAMES.join(", ")}`,
+  },
   type: {
     kind: "text",
     placeholder: "TYPE",
+    values: MIX_NAMES,
     description: "block type or mix of types, as llama.cpp names them",
     fallback: DEFAULT_TYPE,
   },
@@ -45,6 +51,10 @@ const OPTIONS = {
     placeholder: "COUNT",
     range: { from: 1, to: MAX_LAYERS },
     description: "number of layers, if not the real model's",
+  },
+  "draft-head": {
+    kind: "flag",
+    description: "with a draft head (MTP) after the layers, for the architectures whose heads can be run",
   },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
@@ -71,7 +81,15 @@ export const synth = defineCommand({
     },
   ],
   async run(
-    { shape: shapeText, type: typeText = DEFAULT_TYPE, out, seed = DEFAULT_SEED, layers, json },
+    {
+      shape: shapeText,
+      type: typeText = DEFAULT_TYPE,
+      out,
+      seed = DEFAULT_SEED,
+      layers,
+      "draft-head": draftHead,
+      json,
+    },
     _positionals,
     { output },
   ) {
@@ -83,7 +101,7 @@ export const synth = defineCommand({
     using interrupt = new Interrupt();
     using progress = new Progress("making the vocabulary");
     const start = performance.now();
-    const plan = synthPlan(name, shape, { mix, seed, beforeChunk: () => interrupt.signal.throwIfAborted() });
+    const plan = synthPlan(name, shape, { mix, seed, draftHead, beforeChunk: () => interrupt.signal.throwIfAborted() });
     const totalBytes = plan.tensors.reduce((sum, { type, shape: [inputs, outputs = 1] }) => {
       const { blockElements, blockBytes } = layoutByName(type);
       return sum + ((inputs * outputs) / blockElements) * blockBytes;

@@ -1,5 +1,6 @@
 // What `rocmforge launch --print` shows: lines for a shell. Invariant: an API key is never printed.
 
+import { shellWord } from "../shell-quotes.js";
 import type { ClientSettings, LaunchableClient } from "./client-table.js";
 
 /** Stands for the API key. */
@@ -11,14 +12,9 @@ export function settingsText(
   { environment, args }: ClientSettings,
   apiKey: string | undefined,
 ): string {
-  const shown = (text: string): string => quoted(apiKey === undefined ? text : text.replaceAll(apiKey, KEY_WORD));
+  const shown = (text: string): string => shellWord(apiKey === undefined ? text : text.replaceAll(apiKey, KEY_WORD));
   const variables = Object.entries(environment).map(([name, value]) =>
     value === undefined ? `unset ${name}` : `export ${name}=${shown(value)}`,
   );
   return `${[...variables, [program, ...args.map(shown)].join(" ")].join("\n")}\n`;
-}
-
-/** A word as a shell reads it. */
-function quoted(text: string): string {
-  return /^[\w.,:/@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

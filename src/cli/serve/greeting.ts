@@ -2,6 +2,7 @@
 
 import type { ModelListing } from "../../engine/serving.js";
 import { countOf, formatTable, printable } from "../format.js";
+import { singleQuoted } from "../shell-quotes.js";
 
 /** What the greeting mentions. */
 interface Greeting {
@@ -30,7 +31,7 @@ export function greetingText({ url, ollamaUrl, models, needsKey, hasPage }: Gree
     ...(hasPage ? [`chat in a browser: ${reachable(url)}/`, ""] : []),
     hasPage ? "or from a shell:" : "try it:",
     `  curl ${reachable(url)}/v1/chat/completions ${needsKey ? '-H "Authorization: Bearer KEY" ' : ""}-H "Content-Type: application/json" \\`,
-    `    -d ${shellText(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
+    `    -d ${singleQuoted(JSON.stringify({ model: name, messages: [{ role: "user", content: "Hello!" }], max_tokens: 100 }))}`,
     "",
     "Ctrl-C stops it once the in-flight requests are finished, Ctrl-C again at once.",
     "",
@@ -45,8 +46,4 @@ function stateText(state: ModelListing["state"], contextTokens: number | undefin
 /** Replaces an address that means all interfaces by one that requests can be sent to. */
 function reachable(url: string): string {
   return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
-}
-
-function shellText(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

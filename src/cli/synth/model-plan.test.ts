@@ -9,8 +9,20 @@ import { vocabularyEntries } from "./vocabulary.js";
 
 type ShapeName = keyof typeof SHAPES;
 
-const typesOf = (name: ShapeName, mix: MixName): ReadonlyMap<string, string> =>
-  new Map(synthPlan(name, SHAPES[name], { mix, seed: 1 }).tensors.map((tensor) => [tensor.name, tensor.type]));
+const SMALL_VOCABULARY: ModelShape["vocabulary"] = {
+  kind: "spm",
+  size: 512,
+  control: { 1: "<s>", 2: "</s>" },
+  bos: 1,
+  eos: 2,
+  addsBos: true,
+};
+
+/** Types do not depend on the vocabulary, which takes longest to make. */
+const typesOf = (name: ShapeName, mix: MixName): ReadonlyMap<string, string> => {
+  const { tensors } = synthPlan(name, { ...SHAPES[name], vocabulary: SMALL_VOCABULARY }, { mix, seed: 1 });
+  return new Map(tensors.map((tensor) => [tensor.name, tensor.type]));
+};
 
 describe("sizes", () => {
   // Of the files that people download.
@@ -32,6 +44,7 @@ describe("sizes", () => {
     ["gpt-oss-20b", "MXFP4_MOE", 12.1],
     ["gemma3-12b", "Q4_K", 6.9],
     ["glm4.7-flash", "Q4_K", 17.1],
+    ["qwen35-35b-a3b", "Q4_K", 19.7],
   ] as const)("%s in %s weighs about %d GB", (name, mix, gigabytes) => {
     const { fileBytes } = encodeHeader(synthPlan(name, SHAPES[name], { mix, seed: 1 }));
     expect(Math.abs(fileBytes / 1e9 / gigabytes - 1)).toBeLessThan(0.02);
@@ -96,15 +109,6 @@ describe("mixes of types", () => {
   });
 });
 
-const SMALL_VOCABULARY: ModelShape["vocabulary"] = {
-  kind: "spm",
-  size: 512,
-  control: { 1: "<s>", 2: "</s>" },
-  bos: 1,
-  eos: 2,
-  addsBos: true,
-};
-
 describe("vocabularies", () => {
   it.each(["llama3-1b", "qwen2-0.5b", "tinyllama"] as const)(
     "of %s is whole, has no token twice, and cuts and joins text",
@@ -140,5 +144,22 @@ describe("rope divisors", () => {
     expect(divisors).toHaveLength(32);
     expect([divisors[0], divisors.at(-1)]).toEqual([1, 32]);
     expect(divisors).toEqual(divisors.toSorted((left, right) => left - right));
+  });
+});
+
+describe("draft heads", () => {
+  it("are one more block, if they are asked for", () => {
+    const shape = { ...SHAPES["qwen35-35b-a3b"], layers: 4 };
+    const plain = synthPlan("qwen35-35b-a3b", shape, { mix: "Q4_K", seed: 1 });
+    const drafting = synthPlan("qwen35-35b-a3b", shape, { mix: "Q4_K", seed: 1, draftHead: true });
+    const added = drafting.tensors.map(({ name }) => name).slice(plain.tensors.length);
+    expect(added).toEqual(expect.arrayContaining(["blk.4.nextn.eh_proj.weight", "blk.4.ffn_up_exps.weight"]));
+    expect(added.every((name) => name.startsWith("blk.4."))).toBe(true);
+    expect(drafting.metadata).toContainEqual({ key: "qwen35moe.block_count", type: "uint32", value: 5 });
+  });
+
+  it("rejects shapes whose architecture has none", () => {
+    const options = { mix: "Q4_K", seed: 1, draftHead: true } as const;
+    expect(() => synthPlan("llama3-1b", SHAPES["llama3-1b"], options)).toThrow(/draft-head/);
   });
 });

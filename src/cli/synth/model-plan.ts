@@ -7,21 +7,27 @@ import type { GgufPlan, GgufWriterTensor } from "../../gguf/writer.js";
 import type { WeightSpec } from "../../graph/program.js";
 import { encodeTensor } from "../../quant/codec.js";
 import { RandomSource } from "../../sampler/rng.js";
+import { wrongValue } from "../option-table.js";
 import { RandomWeights } from "./random-blocks.js";
 import { type ModelShape, ropeDivisors } from "./shape.js";
-import { shapeKeys, ROPE_FACTORS, shapeWeights } from "./shape-weights.js";
+import { draftHeadWeights, hasDraftHead, shapeKeys, ROPE_FACTORS, shapeWeights } from "./shape-weights.js";
 import { fileTypeOf, matrixType, type MixName } from "./type-mix.js";
 import { vocabularyEntries } from "./vocabulary.js";
 
 /** The size of weights in trained models: sums stay near the size of their inputs, so nothing overflows. */
 const WEIGHT_SIZE = 0.02;
 const BIAS_SIZE = 0.1;
+/** The decay rates of recurrent layers, and the taps of their convolutions. */
+const DECAY_SIZE = 2;
+const TAP_SIZE = 0.6;
 const QUANTIZATION_VERSION = 2;
 
 /** What of a synthetic model can be chosen. */
 interface SynthOptions {
   readonly mix: MixName;
   readonly seed: number;
+  /** Whether the file has a draft head (MTP) after its layers; absent: no. */
+  readonly draftHead?: boolean;
   /** Called before each chunk of a tensor; an exception ends the writing. */
   readonly beforeChunk?: () => void;
 }
@@ -29,7 +35,22 @@ interface SynthOptions {
 /** The plan of a synthetic model's file. */
 export function synthPlan(name: string, shape: ModelShape, options: SynthOptions): GgufPlan {
   const metadata = metadataOf(name, shape, options.mix);
-  return { metadata, tensors: shapeWeights(shape, metadata).map(tensorWriter(shape, options)) };
+  const writer = tensorWriter(shape, options);
+  const tensors = shapeWeights(shape, metadata).map(writer);
+  if (options.draftHead !== true) return { metadata, tensors };
+  const counted = withDraftBlock(shape, metadata);
+  if (!hasDraftHead(shape, counted))
+    throw wrongValue("synth", "draft-head", "a shape whose draft heads can be run", shape.architecture);
+  return { metadata: counted, tensors: [...tensors, ...draftHeadWeights(shape, counted).map(writer)] };
+}
+
+/** The same with one more block, which is the draft head. */
+function withDraftBlock({ architecture, layers }: ModelShape, metadata: readonly GgufEntry[]): GgufEntry[] {
+  const blocks = `${architecture}.block_count`;
+  return [
+    ...metadata.map((entry) => (entry.key === blocks ? u32(blocks, layers + 1) : entry)),
+    u32(`${architecture}.nextn_predict_layers`, 1),
+  ];
 }
 
 function metadataOf(name: string, shape: ModelShape, mix: MixName): GgufEntry[] {
@@ -85,6 +106,8 @@ function vectorValues(shape: ModelShape, name: string, count: number, numbers: R
   const drawn = (from: number, to: number): number[] =>
     Array.from({ length: count }, () => from + (to - from) * numbers.next());
   if (name === ROPE_FACTORS) return ropeDivisors(shape).slice(0, count);
+  if (name.endsWith(".ssm_a")) return drawn(-DECAY_SIZE, 0);
+  if (name.includes("conv")) return drawn(-TAP_SIZE, TAP_SIZE);
   if (name.endsWith(".bias") || name.includes("sinks")) return drawn(-BIAS_SIZE, BIAS_SIZE);
   return drawn(0.6, 1.4);
 }

@@ -14,6 +14,17 @@ const QWEN3_VOCABULARY: VocabularyShape = {
   addsBos: false,
 };
 
+const QWEN35_VOCABULARY: VocabularyShape = {
+  kind: "bpe",
+  pre: "qwen35",
+  size: 248_320,
+  merges: 247_587,
+  control: { 248_044: "<|endoftext|>", 248_045: "<|im_start|>", 248_046: "<|im_end|>" },
+  bos: 248_044,
+  eos: 248_046,
+  addsBos: false,
+};
+
 const GPT_OSS_VOCABULARY: VocabularyShape = {
   kind: "bpe",
   pre: "gpt-4o",
@@ -67,6 +78,17 @@ const GPT_OSS_TENSORS = [
 const isFull = (layer: number): boolean => layer % 6 === 5;
 const GEMMA4_SCALES = ["ffn_gate_inp.weight", "ffn_gate_up_exps.weight", "ffn_down_exps.scale"];
 
+/** Gated delta nets with heads of 128 columns, and attention in every fourth layer. */
+const deltaNetKeys = (keyHeads: number, valueHeads: number): GgufEntry[] => [
+  u32("full_attention_interval", 4),
+  arr("rope.dimension_sections", "int32", [11, 11, 10, 0]),
+  u32("ssm.conv_kernel", 4),
+  u32("ssm.state_size", 128),
+  u32("ssm.group_count", keyHeads),
+  u32("ssm.time_step_rank", valueHeads),
+  u32("ssm.inner_size", 128 * valueHeads),
+];
+
 /** Models of 2025 and 2026 by name. */
 export const RECENT_SHAPES = {
   "qwen3-30b-a3b": {
@@ -100,6 +122,40 @@ export const RECENT_SHAPES = {
     tied: false,
     keys: () => expertKeys(32, 4, 1024),
     vocabulary: QWEN3_VOCABULARY,
+  },
+  "qwen35-35b-a3b": {
+    title: "Qwen3.5-35B-A3B",
+    architecture: "qwen35moe",
+    layers: 40,
+    width: 2048,
+    heads: 16,
+    kvHeads: 2,
+    headWidth: 256,
+    rotaryWidth: 64,
+    feedForward: 512,
+    context: 262_144,
+    normEpsilon: 1e-6,
+    ropeBase: 10_000_000,
+    tied: false,
+    keys: () => [...expertKeys(256, 8, 512), u32("expert_shared_feed_forward_length", 512), ...deltaNetKeys(16, 32)],
+    vocabulary: QWEN35_VOCABULARY,
+  },
+  "qwen35-0.8b": {
+    title: "Qwen3.5-0.8B",
+    architecture: "qwen35",
+    layers: 24,
+    width: 1024,
+    heads: 8,
+    kvHeads: 2,
+    headWidth: 256,
+    rotaryWidth: 64,
+    feedForward: 3584,
+    context: 262_144,
+    normEpsilon: 1e-6,
+    ropeBase: 10_000_000,
+    tied: true,
+    keys: () => deltaNetKeys(16, 16),
+    vocabulary: QWEN35_VOCABULARY,
   },
   "gpt-oss-20b": {
     title: "gpt-oss-20b",

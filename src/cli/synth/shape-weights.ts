@@ -1,5 +1,6 @@
 // The keys and the weights of a model shape: an architecture's own graph says which tensors a file has.
 
+import { buildDraftHead, buildWithDraftHead } from "../../architectures/draft-head.js";
 import { detectArchitecture } from "../../architectures/registry.js";
 import { f32, type GgufEntry, u32 } from "../../gguf/entry.js";
 import { GgufMetadata } from "../../gguf/metadata.js";
@@ -44,8 +45,31 @@ export function shapeWeights(shape: ModelShape, metadata: readonly GgufEntry[]):
 
 /** The architecture's graph for this shape. */
 export function shapeProgram(shape: ModelShape, metadata: readonly GgufEntry[]): Program {
+  return shapeGraphs(shape, metadata).trunk();
+}
+
+/** The weights of the shape's draft head (MTP), besides those of its layers; `metadata` counts the head's block. */
+export function draftHeadWeights(shape: ModelShape, metadata: readonly GgufEntry[]): readonly WeightSpec[] {
+  const { trunk, draftHead } = shapeGraphs(shape, metadata);
+  const known = new Set(trunk().weights.map(({ name }) => name));
+  return draftHead().weights.filter(({ name }) => !known.has(name));
+}
+
+/** Whether a draft head of this shape's architecture can be run. */
+export function hasDraftHead(shape: ModelShape, metadata: readonly GgufEntry[]): boolean {
+  return shapeGraphs(shape, metadata).hasDraftHead;
+}
+
+interface ShapeGraphs {
+  readonly hasDraftHead: boolean;
+  readonly trunk: () => Program;
+  readonly draftHead: () => Program;
+}
+
+function shapeGraphs(shape: ModelShape, metadata: readonly GgufEntry[]): ShapeGraphs {
   const { layers, width, tied, ropeScaling, tensors = [], layerTensors, vocabulary } = shape;
-  const indices = Array.from({ length: layers }, (_, layer) => layer);
+  // One more than the layers: the block of a draft head.
+  const indices = Array.from({ length: layers + 1 }, (_, layer) => layer);
   const names = [
     ...(tied ? [] : ["output.weight"]),
     ...(ropeScaling === undefined ? [] : [ROPE_FACTORS]),
@@ -57,7 +81,15 @@ export function shapeProgram(shape: ModelShape, metadata: readonly GgufEntry[]):
   ];
   const present = new Map(names.map((name) => [name, { shape: [1] }]));
   present.set("token_embd.weight", { shape: [width, vocabulary.size] });
+  const draftTensors = ["eh_proj", "shared_head_norm"].map((part) => `blk.${layers}.nextn.${part}.weight`);
+  for (const name of draftTensors) present.set(name, { shape: [1] });
   const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), present);
-  const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => present.has(tensor) });
-  return descriptor.buildGraph(graph, descriptor.readHyperParameters(source));
+  const newGraph = (): GraphBuilder =>
+    new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => present.has(tensor) });
+  const parameters = descriptor.readHyperParameters(source);
+  return {
+    hasDraftHead: parameters.draftHead !== undefined,
+    trunk: () => descriptor.buildGraph(newGraph(), parameters),
+    draftHead: () => buildDraftHead(newGraph(), parameters, buildWithDraftHead(newGraph(), parameters)),
+  };
 }
