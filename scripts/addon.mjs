@@ -1,6 +1,7 @@
-// Builds the native addon of native/cpu with npm's own node-gyp, once for each state of its sources. Invariants: needs
-// nothing but Node, since it also runs where the package is installed; one build at a time; a failed build leaves no
-// addon of other sources behind and records the reason (native/cpu/build-failure.json), which the loader reports.
+// Finds the prebuilt addon in this platform's package, or builds native/cpu with npm's own node-gyp, once for each state
+// of its sources. Invariants: needs nothing but Node, since it also runs where the package is installed; one build at a
+// time; a failed build leaves no addon of other sources behind and records the reason (native/cpu/build-failure.json),
+// which the loader reports.
 
 import { createHash } from "node:crypto";
 import {
@@ -15,7 +16,7 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, totalmem } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { explainBuild } from "./addon-failure.mjs";
 import { readIfThere, withBuildLock } from "./build-lock.mjs";
@@ -23,11 +24,11 @@ import { runProgram } from "./tool.mjs";
 
 export const PACKAGE = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(PACKAGE, "native", "cpu");
-const ADDON_NAME = "rocmforge_cpu.node";
+export const ADDON_NAME = "rocmforge_cpu.node";
 export const BUILT_ADDON = join(FOLDER, "build", "Release", ADDON_NAME);
-/** The hash of the sources, stored beside the addon in build/Release and in prebuilds/. */
+/** The hash of the sources, stored beside the addon in build/Release and in a platform's package. */
 export const STAMP_NAME = "sources.sha256";
-export const PREBUILT_ADDON = join(PACKAGE, "prebuilds", `${process.platform}-${process.arch}`, ADDON_NAME);
+const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 const FAILURE = join(FOLDER, "build-failure.json");
 const LOCK = join(FOLDER, "build-lock");
 /** Outside of build/, which a rebuild empties. */
@@ -41,10 +42,12 @@ const LOCK_LIMIT_MS = 2.5 * BUILD_LIMIT_MS;
 /** The largest unit takes about half of this to compile. */
 const MEMORY_PER_JOB_BYTES = 1 << 30;
 
-export function addonSourceHash() {
-  const hash = createHash("sha256").update(`${process.platform}-${process.arch}\0`);
+/** @param {string} platform such as linux-x64 */
+export function addonSourceHash(platform = THIS_PLATFORM) {
+  const hash = createHash("sha256").update(`${platform}\0`);
   const sources = SOURCE_FOLDERS.filter((folder) => existsSync(join(FOLDER, folder))).flatMap((folder) =>
-    readdirSync(join(FOLDER, folder), { recursive: true }).map((name) => join(folder, name)),
+    // The same names on every platform: a package is stamped on Linux and checked on Windows.
+    readdirSync(join(FOLDER, folder), { recursive: true }).map((name) => [folder, ...name.split(sep)].join("/")),
   );
   for (const name of ["binding.gyp", ...sources.filter((source) => /\.(?:cpp|h)$/.test(source))].toSorted()) {
     hash
@@ -71,9 +74,18 @@ async function loads(addon) {
   return exitCode === 0;
 }
 
+/** The addon of the platform's optional package, as the loader finds it; undefined if the package is not installed. */
+function prebuiltAddon() {
+  try {
+    return createRequire(join(PACKAGE, "package.json")).resolve(`@rocmforge/cpu-${THIS_PLATFORM}/${ADDON_NAME}`);
+  } catch {
+    return undefined;
+  }
+}
+
 async function fittingAddon(hash) {
-  for (const addon of [BUILT_ADDON, PREBUILT_ADDON]) {
-    if (isMadeOf(addon, hash) && (await loads(addon))) return addon;
+  for (const addon of [BUILT_ADDON, prebuiltAddon()]) {
+    if (addon !== undefined && isMadeOf(addon, hash) && (await loads(addon))) return addon;
   }
   return undefined;
 }
@@ -84,7 +96,7 @@ async function fittingAddon(hash) {
  */
 export async function findAddon(hash = addonSourceHash()) {
   const addon = await fittingAddon(hash);
-  return addon === PREBUILT_ADDON && existsSync(BUILT_ADDON) ? undefined : addon;
+  return addon !== BUILT_ADDON && existsSync(BUILT_ADDON) ? undefined : addon;
 }
 
 /** npm passes the path to its scripts; outside of npm it is searched for beside the npm on the PATH or beside Node. */

@@ -18,6 +18,7 @@ import { fileURLToPath } from "node:url";
 import { addonSourceHash, buildAddon, findAddon, hasAddonSources, recordedFailure } from "./addon.mjs";
 import { buildPage } from "./build-page.mjs";
 import { bundleCommandLine } from "./bundle-cli.mjs";
+import { bundlePackages, packagesOf, writeNotices } from "./bundle-packages.mjs";
 import { install } from "./install.mjs";
 import { isRunning, runTool, say, ScriptError, step } from "./tool.mjs";
 
@@ -47,7 +48,7 @@ function sourceHash() {
       .map((entry) => join(relative(ROOT, entry.parentPath), entry.name)),
   );
   const bindings = join("native", "cpu", "index.d.ts");
-  const bundlers = [join("scripts", "bundle-cli.mjs"), join("scripts", "build-page.mjs")];
+  const bundlers = ["bundle-cli", "bundle-packages", "build-page"].map((name) => join("scripts", `${name}.mjs`));
   const configuration = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
   const files = [...configuration, bindings, ...bundlers, ...sources];
   for (const name of files.toSorted()) {
@@ -94,13 +95,16 @@ export async function build() {
         otherwise: "the sources do not compile; the errors are above, and dist/ is as it was",
       },
     );
+    const packages = await bundlePackages(ROOT, fresh);
     const command = join(fresh, "cli", "main.js");
     if (existsSync(command)) {
       await step("bundling the command line (esbuild)", () => bundleCommandLine(ROOT, fresh));
       chmodSync(command, 0o755);
     }
-    if (existsSync(join(ROOT, "page")))
-      await step("building the chat page (vite)", () => buildPage(ROOT, join(fresh, "page")));
+    const modules = existsSync(join(ROOT, "page"))
+      ? await step("building the chat page (vite)", () => buildPage(ROOT, join(fresh, "page")))
+      : [];
+    writeNotices(ROOT, fresh, [...new Set([...packages, ...packagesOf(modules)])].toSorted());
     rmSync(BUILD_STAMP, { force: true });
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
@@ -137,6 +141,12 @@ async function ensureAddon({ persistent }) {
   if (failure.kind === "sources" && !known) process.stderr.write(`${failure.tail}\n`);
   say(`warning: there is no native addon, so the backend cpu is not available: ${failure.reason}; ${failure.remedy}`);
   return failure.kind === "sources" ? "broken sources" : "no tools";
+}
+
+/** Packages and dist/, without the addon. */
+export async function bootstrapBuild() {
+  await ensureInstalled();
+  if (!isBuilt(sourceHash())) await build();
 }
 
 /** Returns the state of the addon, for callers to which broken sources are a failure. */

@@ -16,11 +16,13 @@ const ENCODINGS = [
 /**
  * @param {string} root the checkout
  * @param {string} folder of the built page
+ * @returns {Promise<string[]>} the modules in it
  */
 export async function buildPage(root, folder) {
   const { build } = await import(pathToFileURL(createRequire(join(root, "package.json")).resolve("vite")).href);
+  let output;
   try {
-    await build({
+    output = await build({
       configFile: join(root, "page", "vite.config.mjs"),
       root: join(root, "page"),
       logLevel: "silent",
@@ -36,4 +38,5 @@ export async function buildPage(root, folder) {
       if (compressed.length < bytes.length) writeFileSync(join(folder, name + suffix), compressed);
     }
   }
+  return [output].flat().flatMap(({ output: files }) => files.flatMap(({ moduleIds = [] }) => moduleIds));
 }

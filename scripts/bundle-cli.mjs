@@ -1,10 +1,10 @@
 // Bundles the command line into a few chunks, so that a start opens ten files instead of two hundred. The bundle replaces
-// dist/cli/main.js; the compiled files beside it stay, for the library, for worker threads and for child processes.
+// dist/cli; the compiled files of other folders stay, for the library, for worker threads and for child processes.
 // Invariant: `import.meta.url` in bundled code is the URL of the file it came from, so all lookups of files still work.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, relative, sep } from "node:path";
+import { basename, join, relative, sep } from "node:path";
 import { ScriptError } from "./tool.mjs";
 
 const URL_OF_FILE = "import.meta.url";
@@ -31,8 +31,9 @@ function originalUrls(folder) {
 export async function bundleCommandLine(root, dist) {
   const { build } = createRequire(join(root, "package.json"))("esbuild");
   const folder = join(dist, "cli");
+  let written;
   try {
-    await build({
+    const { metafile } = await build({
       entryPoints: { main: join(folder, "main.js") },
       outdir: folder,
       allowOverwrite: true,
@@ -46,8 +47,12 @@ export async function bundleCommandLine(root, dist) {
       legalComments: "none",
       logLevel: "silent",
       plugins: [originalUrls(folder)],
+      metafile: true,
     });
+    written = new Set(Object.keys(metafile.outputs).map((path) => basename(path)));
   } catch (error) {
     throw new ScriptError("the command line cannot be bundled; dist/ is as it was", { tail: String(error) });
   }
+  for (const name of readdirSync(folder))
+    if (!written.has(name)) rmSync(join(folder, name), { recursive: true, force: true });
 }

@@ -54,7 +54,8 @@ function verbFor(folder) {
   return listsEveryOptional(lock) ? ["ci"] : ["install", "--no-save"];
 }
 
-function npmCommand() {
+/** npm as a command and its first arguments: the npm that runs this script, if one does. */
+export function npmCommand() {
   const running = process.env["npm_execpath"];
   // Under yarn or pnpm the variable names their program, which has no `ci`.
   if (running !== undefined && basename(running).startsWith("npm") && existsSync(running))

@@ -230,7 +230,7 @@ class Compilation {
 }
 
 /** Runs `work` over the items, a few at a time, and ends with the first failure. */
-async function inParallel(items, limit, work) {
+export async function inParallel(items, limit, work) {
   const results = [];
   let next = 0;
   const worker = async () => {

@@ -110,6 +110,8 @@ await main(async (args) => {
   if (full) await installForTests(join("test", "grammar", "corpus"), "schemas to test grammars with");
   if (full) await installForTests(join("bench", "peers"), "peers to compare with");
   if (full) await installForTests(join("test", "server", "clients"), "clients to try the server with");
+  if (full) await installForTests("site", "what builds the site");
+  if (full) await installForTests(join("test", "node-versions"), "versions of Node to try the package with");
 
   // Without a compiler the tests of the addon are skipped; sources that do not compile are a failure.
   let failedChecks = addon === "broken sources" ? 1 : 0;

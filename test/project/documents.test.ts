@@ -1,7 +1,8 @@
-// Keeps pages in step with the code: environment variables and warnings, the types each backend supports, links.
+// Keeps pages in step with the code: environment variables and warnings, the types each backend supports;
+// site.test.ts checks their links.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ARCHITECTURES } from "../../src/architectures/registry.js";
@@ -93,15 +94,6 @@ describe("docs/environment.md", () => {
     expect([...forAll, ...warnings].filter((name) => !inSource.has(name) && !inScripts.has(name))).toEqual([]);
     expect(forWork.filter((name) => !inTests.has(name) && !inScripts.has(name))).toEqual([]);
   });
-});
-
-it("has no link to a file that is not there", () => {
-  const links = PAGES.flatMap((page) =>
-    [...read(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => ({ page, target })),
-  );
-  const own = links.filter(({ target }) => !/^[a-z]+:/.test(target));
-  expect(own).toContainEqual({ page: "README.md", target: "docs/support.md" });
-  expect(own.filter(({ page, target }) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([]);
 });
 
 describe("docs/support.md", () => {

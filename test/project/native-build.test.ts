@@ -23,7 +23,7 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const NATIVE = join("native", "cpu");
 const ADDON = join(NATIVE, "build", "Release", "rocmforge_cpu.node");
-const PREBUILT = join("prebuilds", `${process.platform}-${process.arch}`, "rocmforge_cpu.node");
+const PREBUILT = join("node_modules", "@rocmforge", `cpu-${process.platform}-${process.arch}`, "rocmforge_cpu.node");
 const STAMP = join(dirname(ADDON), "sources.sha256");
 const FAILURE = join(NATIVE, "build-failure.json");
 const LOCK = join(NATIVE, "build-lock");
@@ -144,7 +144,7 @@ describe("scripts/install-addon.mjs", () => {
     expect(install(["--anew"])).toMatchObject({ status: 1, stderr: expect.stringContaining("no sources") });
   });
 
-  it("takes a prebuilt addon of the same sources that loads, and no other", () => {
+  it("takes the platform package's addon of the same sources that loads, and no other", () => {
     install();
     const stamp = readFileSync(folder.file(STAMP), "utf8");
     rmSync(folder.file(join(NATIVE, "build")), { recursive: true });
@@ -400,6 +400,19 @@ describe("what must agree", () => {
       expect(target).toContain(`"kernels/isa-${isa}-matmul.cpp", "kernels/isa-${isa}-rows.cpp"`);
       if (flags.length > 0) expect(target).toContain(`"isa_flags": [${flags.map((flag) => `"${flag}"`).join(", ")}]`);
     }
+  });
+
+  it("prebuilt addons are compiled with the flags of binding.gyp, for the platforms of package.json", async () => {
+    const load = async (name: string): Promise<Record<string, unknown>> =>
+      (await import(pathToFileURL(join(ROOT, "scripts", name)).href)) as Record<string, unknown>;
+    const { ADDON_FLAGS } = (await load("platform-addon.mjs")) as { ADDON_FLAGS: readonly string[] };
+    expect(gyp).toContain(`"flags": [${ADDON_FLAGS.map((flag) => `"${flag}"`).join(", ")}]`);
+    const { PLATFORMS } = (await load("addon-platforms.mjs")) as { PLATFORMS: Record<string, unknown> };
+    expect(
+      Object.keys(PLATFORMS)
+        .map((platform) => `@rocmforge/cpu-${platform}`)
+        .toSorted(),
+    ).toEqual(Object.keys(packageJson.optionalDependencies).toSorted());
   });
 
   it("binding.gyp keeps to exact arithmetic", () => {
