@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.js";
 
@@ -6,28 +7,44 @@ import { LongestFirst } from "./test/support/longest-first.js";
 const full = process.env["ROCMFORGE_TEST_FULL"] === "1";
 const toolchains = (process.env["ROCMFORGE_TOOLCHAINS"] ?? "") !== "";
 
+const exclude = [
+  "**/node_modules/**",
+  ...(full ? [] : ["**/*.full.test.ts"]),
+  ...(toolchains ? [] : ["**/*.toolchains.test.ts"]),
+];
+/** They open the emulated device, which a process then has for good. */
+const CONFORMANCE = ["test/conformance/**/*.test.ts"];
+/** Properties are tested in `sharing` and `unit` alone. */
+const PROPERTY_SETUP = [fileURLToPath(new URL("test/support/property-seed.ts", import.meta.url))];
+const SHARING = ["test/grammar/**/*.test.ts", "test/library/**/*.test.ts", "test/server/*.test.ts"];
+
 export default defineConfig({
   test: {
-    exclude: [
-      "**/node_modules/**",
-      ...(full ? [] : ["**/*.full.test.ts"]),
-      ...(toolchains ? [] : ["**/*.toolchains.test.ts"]),
-    ],
+    exclude,
     testTimeout: full ? 1_800_000 : 120_000,
     hookTimeout: 120_000,
+    // What is waited for comes at once on a quiet machine.
+    expect: { poll: { timeout: 60_000 } },
     pool: "forks",
-    // One more than the two cores that this is measured on: tests of servers wait for half of their time.
-    maxWorkers: 3,
+    setupFiles: [fileURLToPath(new URL("test/support/plain-environment.ts", import.meta.url))],
+    // Two more than the cores that this is measured on: tests of servers and commands wait for half of their time.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
-      // Unit tests need no process of their own, and starting one and loading the sources takes longer than most of them.
+      {
+        extends: true,
+        test: { name: "whole", include: ["test/**/*.test.ts"], exclude: [...exclude, ...CONFORMANCE, ...SHARING] },
+      },
+      // These leave nothing behind in their process, and starting one and loading the sources takes longer than most of them.
+      { extends: true, test: { name: "conformance", include: CONFORMANCE, isolate: false } },
+      { extends: true, test: { name: "sharing", include: SHARING, isolate: false, setupFiles: PROPERTY_SETUP } },
       {
         extends: true,
         test: {
           name: "unit",
           include: ["src/**/*.test.ts", "page/src/**/*.test.ts", "lint/**/*.test.ts"],
           isolate: false,
+          setupFiles: PROPERTY_SETUP,
         },
       },
     ],

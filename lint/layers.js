@@ -25,6 +25,7 @@ export const LAYERS = [
   ["plan"],
   ["kv-cache", "tokenizer", "sampler", "chat", "grammar", "worker", "log"],
   ["scheduler"],
+  ["speculation"],
   ["engine"],
   ["completion"],
   ["hub"],

@@ -2,6 +2,7 @@
 // `rocmforge/server`. The reference makes Node's types available to projects that do not list them.
 /// <reference types="node" preserve="true" />
 
+export type { DraftMode } from "./speculation/speculation.js";
 export { type BackendName, loadModel, type LoadModelOptions } from "./model/load-model.js";
 export { listModels, previewModel, pullModel, removeModel } from "./model/models.js";
 export type {

@@ -41,6 +41,8 @@ export class RocmForgeLanguageModel implements LanguageModelV4 {
     });
     const content: LanguageModelV4Content[] = [];
     for await (const event of chat) addContent(content, event);
+    // The SDK expects a call that was aborted to fail.
+    abortSignal?.throwIfAborted();
     return { content, ...replyEnd(await chat.result), response, warnings };
   }
 

@@ -48,6 +48,7 @@ async function* streamParts({ chat, warnings, response, ending, abortSignal }: S
   const parts = new ReplyParts();
   try {
     for await (const event of chat) yield* parts.read(event);
+    ending.signal.throwIfAborted();
     yield* parts.close();
     yield { type: "finish", ...replyEnd(await chat.result) };
   } catch (error) {

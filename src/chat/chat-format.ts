@@ -15,7 +15,7 @@ import {
 } from "./output/convention.js";
 import { type CallConvention, conventionOf } from "./output/conventions.js";
 import { defaultTemplate } from "./template/default-templates.js";
-import type { ChatConversation, ChatParser, ChatTool } from "./message.js";
+import type { ChatConversation, ChatMessage, ChatParser, ChatTool } from "./message.js";
 import { ChatOutputParser, type ReasoningMarks } from "./output/output-parser.js";
 import { type PromptSegment, PromptText } from "./prompt-text.js";
 import type { TemplateRunner, TemplateVariables } from "./template/template-runner.js";
@@ -39,6 +39,11 @@ export interface RenderedChat {
   readonly prompt: string;
   /** The prompt in segments: only text that the template wrote may become control tokens, whatever messages contain. */
   readonly segments: readonly PromptSegment[];
+  /**
+   * The prompt of a next turn, with another reply than the model's, if it was asked for and can be rendered. What both
+   * have in common is shared by every next turn; templates may leave out the generation prompt and earlier reasoning.
+   */
+  readonly nextTurn?: readonly PromptSegment[] | undefined;
   /** Whether the tokenizer adds BOS; false if the template wrote it. */
   readonly addSpecial: boolean;
   /** Stop strings of the model's own convention, besides its end-of-generation tokens. */
@@ -58,6 +63,12 @@ export interface RenderedChat {
   /** A parser for one choice; `stops` are the stop strings that are matched against its visible text. */
   createParser(stops?: readonly string[]): ChatParser;
 }
+
+/** Stands for a reply and the message that follows it. */
+const NEXT_MESSAGES: readonly ChatMessage[] = [
+  { role: "assistant", content: "Yes." },
+  { role: "user", content: "Why?" },
+];
 
 const NO_ANSWER_FORM: AnswerForm = { prefix: "", suffix: "" };
 
@@ -82,6 +93,8 @@ interface PromptDemands {
   readonly convention: CallConvention;
   readonly tools: readonly ChatTool[];
   readonly thinking: boolean | undefined;
+  /** Whether the generation prompt is left out; false by default. */
+  readonly endsWithMessages?: boolean;
 }
 
 interface Dialect {
@@ -126,7 +139,10 @@ export class ChatFormat {
     const constrained = conversation.constrained || forms.length > 0;
     // Constrained text is reasoned about if the request asks for that, or if the template has no switch.
     const thinking = constrained ? conversation.thinking === true : conversation.thinking;
-    const rendered = await this.#prompt(conversation, { template, capabilities, convention, tools, thinking }, signal);
+    const demands = { template, capabilities, convention, tools, thinking };
+    const rendered = await this.#prompt(conversation, demands, signal);
+    const nextTurn =
+      conversation.showsNextTurn === true ? await this.#nextTurn(conversation, demands, signal) : undefined;
     const reasoning = reasoningMarks(template, this.#hasToken, convention) ?? openedReasoning(rendered, convention);
     const open = opensReasoning(rendered, reasoning);
     const { answer = NO_ANSWER_FORM, stops = [], marksReply = false } = conventionOf(convention);
@@ -153,6 +169,7 @@ export class ChatFormat {
     return {
       prompt: prompt.text,
       segments: prompt.segments(),
+      nextTurn: nextTurn?.segments(),
       addSpecial: false,
       stop: tools.length > 0 && !constrained ? [...stop, ...stops] : stop,
       printedTokens: this.#controlTokens([...replyMarks(convention, reasoning), ...around]),
@@ -168,7 +185,7 @@ export class ChatFormat {
 
   async #prompt(
     { messages, templateOptions }: ChatConversation,
-    { template, capabilities, convention, tools, thinking }: PromptDemands,
+    { template, capabilities, convention, tools, thinking, endsWithMessages = false }: PromptDemands,
     signal: AbortSignal | undefined,
   ): Promise<PromptText> {
     const context = { capabilities, convention, developers: template.includes("developer") };
@@ -180,9 +197,33 @@ export class ChatFormat {
       messages: messageVariables(messages, tools, context),
       ...(capabilities.takesNoTools ? NO_TOOLS : {}),
       ...toolsVariables(template, tools, capabilities.tools),
-      add_generation_prompt: true,
+      add_generation_prompt: !endsWithMessages,
     };
     return new PromptText(await this.#runner.render(template, variables, signal));
+  }
+
+  /**
+   * The prompt of a next turn, or the messages without the generation prompt if the template refuses that; undefined if
+   * it refuses both or a limit is exceeded.
+   */
+  async #nextTurn(
+    conversation: ChatConversation,
+    demands: PromptDemands,
+    signal: AbortSignal | undefined,
+  ): Promise<PromptText | undefined> {
+    const followed = { ...conversation, messages: [...conversation.messages, ...NEXT_MESSAGES] };
+    const attempts = [
+      { of: followed, demands },
+      { of: conversation, demands: { ...demands, endsWithMessages: true } },
+    ];
+    for (const attempt of attempts) {
+      try {
+        return this.#withBos(await this.#prompt(attempt.of, attempt.demands, signal));
+      } catch {
+        signal?.throwIfAborted();
+      }
+    }
+    return undefined;
   }
 
   /** Detected once for each template, even if the first request for it was aborted; a failure is retried. */

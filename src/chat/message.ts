@@ -48,6 +48,8 @@ export interface ChatConversation {
   readonly constrained: boolean;
   /** Further variables for the template. */
   readonly templateOptions: Readonly<Record<string, unknown>>;
+  /** Whether the prompt of a next turn is rendered, too, to tell which part of this one it will share. */
+  readonly showsNextTurn?: boolean;
 }
 
 /** A part of the generated text, classified by the parser. */

@@ -1,4 +1,4 @@
-// Whether the disk has room for a download, before it starts.
+// The room on the disk of a folder, and whether it suffices for a download before that starts.
 
 import { stat, statfs } from "node:fs/promises";
 import { HubError } from "../errors.js";
@@ -23,7 +23,8 @@ export async function sizeOf(path: string): Promise<number> {
   }
 }
 
-async function freeBytes(folder: string): Promise<number | undefined> {
+/** Bytes that may be written to the folder's disk; undefined if the file system does not tell, or there is no folder. */
+export async function freeBytes(folder: string): Promise<number | undefined> {
   try {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;

@@ -14,6 +14,7 @@ import { OWNER_NAME, ownerName, ownerState } from "../process-owner.js";
 const ABANDONED_MS = 120_000;
 const TOUCH_MS = 20_000;
 const POLL_MS = 200;
+const ANY_LOCK = new RegExp(String.raw`\.lock-(?<owner>${OWNER_NAME.source})-[0-9a-f]{12}$`);
 
 /** How a lock is waited for. */
 export interface LockOptions {
@@ -78,6 +79,23 @@ async function isHeld(target: string, own: string | undefined): Promise<boolean>
     else held = true;
   }
   return held;
+}
+
+/** Locks in a folder whose owners have ended; the next process that wants the locked file ignores them, too. */
+export async function abandonedLocksIn(folder: string): Promise<readonly string[]> {
+  const abandoned: string[] = [];
+  for (const name of await readdir(folder)) {
+    const owner = ANY_LOCK.exec(name)?.groups?.["owner"];
+    const path = join(folder, name);
+    if (owner !== undefined && (await isAbandoned(path, owner))) abandoned.push(path);
+  }
+  return abandoned;
+}
+
+/** Whether a lock that `abandonedLocksIn` has found is abandoned still: its owner may only have been suspended. */
+export async function isAbandonedLock(path: string): Promise<boolean> {
+  const owner = ANY_LOCK.exec(basename(path))?.groups?.["owner"];
+  return owner !== undefined && (await isAbandoned(path, owner));
 }
 
 function lockNames(target: string): RegExp {

@@ -2,7 +2,11 @@
 // body is read further than the reader asked for; a broken body is a TransientFailure.
 
 import { HubError } from "../errors.js";
+import type { Connection } from "./connection.js";
 import { TransientFailure } from "./retries.js";
+
+/** How long the end of a body is waited for when all that was wanted of it has come. */
+const END_MS = 1000;
 
 /** The answer to a request, after redirects. */
 export class HttpAnswer implements Disposable {
@@ -13,14 +17,15 @@ export class HttpAnswer implements Disposable {
   /** The hub's own headers, if it redirected the request to another host. */
   readonly firstHeaders: Headers;
   readonly #response: Response;
-  readonly #connection: AbortController;
-  readonly #silenceMs: number;
+  readonly #connection: Connection;
+  #silenceMs: number;
+  #hasAll = false;
 
   constructor(
     response: Response,
     url: URL,
     firstHeaders: Headers,
-    connection: AbortController,
+    connection: Connection,
     { silenceMs }: { readonly silenceMs: number },
   ) {
     this.status = response.status;
@@ -32,30 +37,35 @@ export class HttpAnswer implements Disposable {
     this.#silenceMs = silenceMs;
   }
 
+  /** Says that all wanted bytes have come: the end of the body is waited for, but not for long. */
+  expectEnd(): void {
+    this.#hasAll = true;
+    this.#silenceMs = Math.min(this.#silenceMs, END_MS);
+  }
+
   /** The body as it arrives. Leaving the loop closes the connection. */
   async *chunks(signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     const { body } = this.#response;
     if (body === null) return;
     const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-    const silence = setTimeout(
-      () => this.#connection.abort(new TransientFailure(`no data for ${this.#silenceMs / 1000} s`)),
-      this.#silenceMs,
-    );
+    let silence: NodeJS.Timeout | undefined;
+    const silent = (): void => this.#connection.end(new TransientFailure(`no data for ${this.#silenceMs / 1000} s`));
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        // Set anew for each: writing to a slow disk is not the server's silence.
+        silence = setTimeout(silent, this.#silenceMs);
+        const { done, value } = await this.#connection.unlessEnded(reader.read());
+        clearTimeout(silence);
         if (done) return;
-        silence.refresh();
         yield value;
-        // Writing to a slow disk is not the server's silence.
-        silence.refresh();
       }
     } catch (error) {
       signal?.throwIfAborted();
-      throw transientFrom(error, "the connection broke");
+      if (!this.#hasAll) throw transientFrom(error, "the connection broke");
     } finally {
       clearTimeout(silence);
-      await reader.cancel().catch(() => {});
+      // Not waited for: a stream that does not tell of its end may not tell of this either.
+      void reader.cancel().catch(() => {});
     }
   }
 
@@ -76,6 +86,7 @@ export class HttpAnswer implements Disposable {
 
   /** Closes the connection without reading the rest. */
   [Symbol.dispose](): void {
+    this.#connection[Symbol.dispose]();
     void this.#response.body?.cancel().catch(() => {});
   }
 }

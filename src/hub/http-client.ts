@@ -4,6 +4,7 @@
 
 import { HubError } from "../errors.js";
 import { PACKAGE_VERSION } from "../package-files.js";
+import { Connection } from "./connection.js";
 import { HttpAnswer, printableUrl, transientFrom } from "./http-answer.js";
 import { type RetryPolicy, TransientFailure } from "./retries.js";
 
@@ -72,19 +73,18 @@ export class HttpClient {
 
   async #send(url: URL, { method = "GET", headers = {} }: HttpRequest, first: Headers | undefined) {
     this.signal?.throwIfAborted();
-    const connection = new AbortController();
+    const connection = new Connection(this.signal);
     const { silenceMs } = this.policy;
     const timer = setTimeout(
-      () => connection.abort(new TransientFailure(`${url.host} does not answer within ${silenceMs / MS_PER_SECOND} s`)),
+      () => connection.end(new TransientFailure(`${url.host} does not answer within ${silenceMs / MS_PER_SECOND} s`)),
       silenceMs,
     );
-    const signal = this.signal === undefined ? connection.signal : AbortSignal.any([this.signal, connection.signal]);
     const isHub = url.origin === this.#hubOrigin && this.#token !== undefined;
     try {
-      const response = await fetch(url, {
+      const sent = fetch(url, {
         method,
         redirect: "manual",
-        signal,
+        signal: connection.signal,
         headers: {
           // Anything else would make lengths and offsets those of compressed data.
           "Accept-Encoding": "identity",
@@ -93,8 +93,10 @@ export class HttpClient {
           ...(isHub ? { Authorization: `Bearer ${this.#token}` } : {}),
         },
       });
+      const response = await connection.unlessEnded(sent);
       return new HttpAnswer(response, url, first ?? response.headers, connection, this.policy);
     } catch (error) {
+      connection[Symbol.dispose]();
       this.signal?.throwIfAborted();
       throw transientFrom(error, `${url.host} cannot be reached`);
     } finally {

@@ -55,6 +55,13 @@ it("takes a mirror, and rejects what is none", () => {
     expect(() => read({ HF_ENDPOINT })).toThrow(/HF_ENDPOINT/);
 });
 
+it.each(["https://bob:hf_SECRET@mirror.example", "https://mirror.example?key=hf_SECRET"])(
+  "does not print the secret of %s",
+  (HF_ENDPOINT) => {
+    expect(() => read({ HF_ENDPOINT })).toThrow(/^(?!.*SECRET).*HF_ENDPOINT/s);
+  },
+);
+
 it("is offline if a variable or a caller says so", () => {
   for (const HF_HUB_OFFLINE of ["1", "true", "YES", "on"]) expect(read({ HF_HUB_OFFLINE }).offline).toBe(true);
   for (const HF_HUB_OFFLINE of ["0", "false", ""]) expect(read({ HF_HUB_OFFLINE }).offline).toBe(false);

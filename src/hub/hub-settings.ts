@@ -63,7 +63,11 @@ export function readHubSettings(
 function checkedEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.username !== "")
-    throw new HubError("HUB_NAME", `[hub] HF_ENDPOINT: expected an address such as ${DEFAULT_ENDPOINT}, found ${text}`);
+    // The value may contain a secret, which must not appear in a message.
+    throw new HubError(
+      "HUB_NAME",
+      `[hub] HF_ENDPOINT: expected an address such as ${DEFAULT_ENDPOINT}, without a user name, password or query`,
+    );
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 

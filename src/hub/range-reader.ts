@@ -65,7 +65,9 @@ export class RangeReader {
       const taken = chunk.subarray(skipped, skipped + wanted);
       wanted -= taken.byteLength;
       if (taken.byteLength > 0) await sink(taken);
-      if (wanted === 0 && !endsThere) return;
+      if (wanted > 0) continue;
+      if (!endsThere) return;
+      answer.expectEnd();
     }
     if (wanted === 0) return;
     throw new TransientFailure(`${answer.url.host} ended its answer ${wanted} bytes early`);

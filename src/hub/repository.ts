@@ -32,7 +32,7 @@ export async function readRepository(
   repository: string,
   revision: string,
 ): Promise<Repository> {
-  const { listFiles, modelInfo } = await import("@huggingface/hub");
+  const { listFiles, modelInfo } = await import("./hub-client.js");
   const request = { hubUrl: endpoint, fetch: boundedFetch(client, endpoint) };
   const { sha } = await modelInfo({ name: repository, revision, additionalFields: ["sha"], ...request });
   if (typeof sha !== "string" || !COMMIT.test(sha)) throw malformed(client, "a commit of 40 hexadecimal digits");

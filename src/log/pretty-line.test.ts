@@ -17,6 +17,28 @@ describe("prettyLine", () => {
     expect(plain(line)).toBe(`04:05:06 info  request reqId=req_1 status=200 fields=["a b"]\n`);
   });
 
+  it("shows a request in one line, whatever is unknown of it", () => {
+    const request = { level: 30, time: 0, reqId: "req_1", method: "POST", route: "/v1/messages", status: 200 };
+    const text = (fields: object): string =>
+      prettyLine(JSON.stringify({ ...request, ...fields, msg: "request" })).slice("00:00:00 info  ".length);
+    expect(text({ durationMs: 1234 })).toBe("POST /v1/messages 200 in 1.2 s reqId=req_1\n");
+    expect(text({ route: undefined, path: "/x", status: 404, durationMs: 3 })).toBe(
+      "POST /x 404 in 3 ms reqId=req_1\n",
+    );
+    expect(text({ method: undefined, route: undefined, status: 400 })).toBe("request reqId=req_1 status=400\n");
+  });
+
+  it("colours levels and statuses, only if colours are wanted", () => {
+    const coloured = (fields: object): string => prettyLine(JSON.stringify({ time: 0, ...fields }), true);
+    expect(coloured({ level: 30, msg: "a" })).toContain(`${ESCAPE}[32minfo ${ESCAPE}[0m a`);
+    expect(coloured({ level: 40, msg: "a" })).toContain(`${ESCAPE}[33mwarn ${ESCAPE}[0m a`);
+    expect(coloured({ level: 60, msg: "a" })).toContain(`${ESCAPE}[31mfatal${ESCAPE}[0m a`);
+    const request = { level: 30, method: "GET", route: "/", durationMs: 1, msg: "request" };
+    expect(coloured({ ...request, status: 200 })).toContain(`/ ${ESCAPE}[32m200${ESCAPE}[0m in`);
+    expect(coloured({ ...request, status: 503 })).toContain(`/ ${ESCAPE}[31m503${ESCAPE}[0m in`);
+    expect(prettyLine(JSON.stringify({ level: 60, time: 0, status: 1, msg: "a" }))).not.toContain(ESCAPE);
+  });
+
   it("shows an error's stack below its line", () => {
     const line = prettyLine(
       JSON.stringify({

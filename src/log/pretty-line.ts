@@ -1,4 +1,4 @@
-// Formats a log line for a terminal: time, level, message, and the rest as `name=value`. Lines that are not log records
+// Formats a log line for people: time, level, message, and the rest as `name=value`; a request is one short line. Lines that are not log records
 // pass unchanged. Invariant: nothing that a client sent can control the terminal.
 
 const LEVELS: Readonly<Record<number, string>> = {
@@ -10,15 +10,31 @@ const LEVELS: Readonly<Record<number, string>> = {
   60: "fatal",
 };
 const WIDEST_LEVEL = 5;
-/** The colour from each level upward; lower levels have none. */
-const COLOURS: readonly (readonly [number, string])[] = [
-  [50, "\u001b[31m"],
-  [40, "\u001b[33m"],
-];
+const RED = "\u001b[31m";
+const GREEN = "\u001b[32m";
+const YELLOW = "\u001b[33m";
+const CYAN = "\u001b[36m";
 const DIM = "\u001b[2m";
 const PLAIN = "\u001b[0m";
+/** The colour from each level upward. */
+const LEVEL_COLOURS: readonly (readonly [number, string])[] = [
+  [50, RED],
+  [40, YELLOW],
+  [30, GREEN],
+  [0, DIM],
+];
+/** The colour from each HTTP status upward. */
+const STATUS_COLOURS: readonly (readonly [number, string])[] = [
+  [500, RED],
+  [400, YELLOW],
+  [300, CYAN],
+  [0, GREEN],
+];
 const CONTROL_CHARACTERS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 const INDENT = "    ";
+/** The message of the line that a server logs when a request is over. */
+const REQUEST_MESSAGE = "request";
+const MS_PER_SECOND = 1000;
 
 interface LogLine {
   readonly [field: string]: unknown;
@@ -26,18 +42,45 @@ interface LogLine {
   readonly time: number;
 }
 
+type Paint = (colour: string, text: string) => string;
+
 /** A JSON log line as readable text; any other text unchanged. */
-export function prettyLine(line: string): string {
+export function prettyLine(line: string, hasColours = false): string {
   const entry = parseLine(line);
   if (entry === undefined) return line;
-  const { level, time, msg, err, ...fields } = entry;
-  const [, colour = ""] = COLOURS.find(([from]) => level >= from) ?? [];
+  const paint: Paint = (colour, text) => (hasColours && text !== "" ? `${colour}${text}${PLAIN}` : text);
+  const { level, time, err, ...rest } = entry;
   const name = (LEVELS[level] ?? String(level)).padEnd(WIDEST_LEVEL);
-  const rest = Object.entries(fields).map(
-    ([field, value]) => ` ${DIM}${harmless(field)}=${PLAIN}${harmless(valueText(value))}`,
-  );
-  const head = `${DIM}${timeText(time)}${PLAIN} ${colour}${name}${colour === "" ? "" : PLAIN} ${harmless(String(msg ?? ""))}`;
-  return `${head}${rest.join("")}\n${errorText(err)}`;
+  const head = `${paint(DIM, timeText(time))} ${paint(colourOf(LEVEL_COLOURS, level), name)}`;
+  return `${head} ${requestText(rest, paint) ?? eventText(rest, paint)}\n${errorText(err)}`;
+}
+
+function colourOf(colours: readonly (readonly [number, string])[], value: number): string {
+  return colours.find(([from]) => value >= from)?.[1] ?? "";
+}
+
+/** A request that is over: `POST /v1/chat/completions 200 in 1.2 s`, then its id and what else is known of it. */
+function requestText(fields: Readonly<Record<string, unknown>>, paint: Paint): string | undefined {
+  const { msg, method, route, path, status, durationMs, ...rest } = fields;
+  const place = route ?? path;
+  if (msg !== REQUEST_MESSAGE || typeof method !== "string" || typeof place !== "string") return undefined;
+  if (typeof status !== "number" || typeof durationMs !== "number") return undefined;
+  const shown = paint(colourOf(STATUS_COLOURS, status), String(status));
+  return `${harmless(method)} ${harmless(place)} ${shown} in ${durationText(durationMs)}${fieldsText(rest, paint)}`;
+}
+
+function eventText({ msg, ...fields }: Readonly<Record<string, unknown>>, paint: Paint): string {
+  return `${harmless(String(msg ?? ""))}${fieldsText(fields, paint)}`;
+}
+
+function fieldsText(fields: Readonly<Record<string, unknown>>, paint: Paint): string {
+  return Object.entries(fields)
+    .map(([field, value]) => ` ${paint(DIM, `${harmless(field)}=`)}${harmless(valueText(value))}`)
+    .join("");
+}
+
+function durationText(ms: number): string {
+  return ms < MS_PER_SECOND ? `${ms} ms` : `${(ms / MS_PER_SECOND).toFixed(1)} s`;
 }
 
 function parseLine(line: string): LogLine | undefined {

@@ -6,6 +6,7 @@
 import { constants, fstatSync, openSync, type Stats, write, writeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { BoundedLog, type LogSink } from "./bounded-log.js";
+import type { LogFormat } from "./log-format.js";
 import { prettyLine } from "./pretty-line.js";
 
 type StandardDescriptor = 1 | 2;
@@ -15,9 +16,15 @@ const STANDARD_ERROR = 2;
 /** pino's number for "warn". */
 const WARN_LEVEL = 40;
 
+let errorLogFormat: LogFormat = "auto";
 const logs = new Map<StandardDescriptor, BoundedLog>();
 
-/** The one log of this process on standard error; pino's lines are formatted if it is a terminal. */
+/** Sets the format of the log on standard error; before this it is "auto". */
+export function setErrorLogFormat(format: LogFormat): void {
+  errorLogFormat = format;
+}
+
+/** The one log of this process on standard error, in the format that `setErrorLogFormat` sets. */
 export function standardErrorLog(): BoundedLog {
   return logOf(STANDARD_ERROR);
 }
@@ -38,10 +45,18 @@ function logOf(descriptor: StandardDescriptor): BoundedLog {
   const log = new BoundedLog({
     sink: sinkOf(descriptor),
     droppedText,
-    ...(isatty(descriptor) ? { format: prettyLine } : {}),
+    ...(descriptor === STANDARD_ERROR ? { format: errorLine } : {}),
   });
   logs.set(descriptor, log);
   return log;
+}
+
+/** A line for standard error. Lines are pretty or not by the format at the time, colours by what the terminal has. */
+function errorLine(line: string): string {
+  const isTerminal = isatty(STANDARD_ERROR);
+  if (errorLogFormat === "json" || (errorLogFormat === "auto" && !isTerminal)) return line;
+  // `hasColors` respects NO_COLOR, FORCE_COLOR and TERM=dumb.
+  return prettyLine(line, isTerminal && process.stderr.hasColors());
 }
 
 function droppedText(dropped: number): string {

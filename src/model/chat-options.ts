@@ -26,6 +26,8 @@ export interface ChatOptions<Value = undefined>
   extends
     Omit<GenerateOptions, "parseSpecial" | "dryBreakers" | "priority" | keyof FormatOptions>,
     FormatOptions<Value> {
+  /** Aborting ends the chat with the text so far and the finish reason "abort", as leaving the loop does. */
+  readonly signal?: AbortSignal;
   readonly tools?: readonly Tool[];
   /** "auto" by default if there are tools. */
   readonly toolChoice?: ToolChoiceOption;

@@ -45,6 +45,13 @@ export interface GenerationTimings {
   readonly promptTokensPerSecond: number;
   /** Decode speed over the tokens after the first. */
   readonly tokensPerSecond: number;
+  /** Prompt tokens that were taken from the prefix cache. */
+  readonly reusedTokens: number;
+  /** Prompt tokens that were computed. */
+  readonly computedTokens: number;
+  /** Draft tokens that were verified, and how many of them were accepted; 0 without speculative decoding. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
 }
 
 /** The complete result of a generation. */
@@ -146,14 +153,18 @@ function wholeResult(completion: WholeCompletion): Promise<GenerationResult> {
 /** The times of a completion in the form of results. */
 export function timingsOf(summary: CompletionSummary): GenerationTimings {
   const { promptTokens, cachedTokens, generatedTokens } = summary;
-  const { queuedMs, promptMs, timeToFirstTokenMs, tokensPerSecond } = summary;
+  const { queuedMs, promptMs, timeToFirstTokenMs, tokensPerSecond, draftedTokens, acceptedTokens } = summary;
   return {
     queuedMs,
     promptMs,
     generateMs: tokensPerSecond > 0 ? ((generatedTokens - 1) * 1000) / tokensPerSecond : 0,
     timeToFirstTokenMs,
     promptTokensPerSecond: promptMs > 0 ? ((promptTokens - cachedTokens) * 1000) / promptMs : 0,
+    reusedTokens: cachedTokens,
+    computedTokens: promptTokens - cachedTokens,
     tokensPerSecond,
+    draftedTokens,
+    acceptedTokens,
   };
 }
 

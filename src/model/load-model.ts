@@ -7,6 +7,8 @@ import type { PullModelOptions, PullProgress } from "../hub/pull-types.js";
 import type { LoadingProgress } from "../loader/loading-stats.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { definedOptions } from "../options.js";
+import { refuseDraftMode } from "../engine/drafting.js";
+import { DRAFT_MODES, type DraftMode } from "../speculation/speculation.js";
 import { typedErrors } from "./typed-errors.js";
 import {
   callback,
@@ -50,6 +52,13 @@ export interface LoadModelOptions {
   readonly device?: string | number;
   /** Bit-exact results regardless of batching; slower prefill. */
   readonly deterministic?: boolean;
+  /**
+   * Speculative decoding, which changes the speed and not the text: "auto", the default, drafts from the text itself and
+   * from what a grammar forces, whenever that pays; "ngram" names these drafts alone, "mtp" the model's draft head, which "auto" uses for models with recurrent layers.
+   */
+  readonly draft?: DraftMode;
+  /** A smaller model of the same vocabulary that drafts, too: a path or a name, as for the model itself. */
+  readonly draftModel?: string;
   /** The prompt of the first `generate` call: loading starts at once with what it needs, instead of at first use. */
   readonly firstPrompt?: string;
   /** Called after each tensor that reaches the device. */
@@ -71,6 +80,8 @@ export const LOAD_MODEL_CHECKS: OptionChecks<LoadModelOptions> = {
   threads: unchecked,
   device: unchecked,
   deterministic: flag,
+  draft: oneOf(DRAFT_MODES),
+  draftModel: optionalText,
   firstPrompt: optionalText,
   onProgress: callback,
   offline: flag,
@@ -101,7 +112,9 @@ export async function openModel(
   checkOptions("loadModel", options, LOAD_MODEL_CHECKS);
   if (served.serving !== undefined) resolveServingOptions(served.serving);
   const { backend: name = AUTO_BACKEND, threads, device, deterministic, ...rest } = options;
-  const { offline: _offline, onPullProgress: _onPullProgress, ...opening } = rest;
+  const { offline: _offline, onPullProgress: _onPullProgress, draftModel, ...opening } = rest;
+  if (draftModel !== undefined) refuseDraftMode("loadModel", options.draft, "unknown");
+  const drafter = draftModel === undefined ? undefined : await resolveModel(draftModel, pullOptions(options));
   const file = await resolveModel(path, pullOptions(options));
   const backend = startBackend(name, {
     ...(threads === undefined ? {} : { threads }),
@@ -111,6 +124,7 @@ export async function openModel(
   return await Model.open(file.path, backend, {
     ...definedOptions(opening),
     ...(file.label === "" ? {} : { name: file.label }),
+    ...(drafter === undefined ? {} : { draftModel: drafter.path }),
     ...served,
   });
 }

@@ -3,12 +3,12 @@
 
 import type { Backend } from "../backends/contract.js";
 import { type ChatTemplates, readChatTemplates } from "../chat/template/chat-templates.js";
+import type { DraftingOptions } from "../engine/drafting.js";
 import { Engine } from "../engine/engine.js";
 import { FailedCompletion } from "../engine/failed-completion.js";
 import { readModelSampling } from "../engine/model-sampling.js";
-import type { ModelOptions } from "../engine/open-plan.js";
 import type { EngineStatistics, TokenConstraint } from "../engine/serving.js";
-import { MAX_QUEUED, type ServingOptions } from "../engine/serving-options.js";
+import { MAX_QUEUED } from "../engine/serving-options.js";
 import type { WarmUpOptions } from "../engine/warm-up.js";
 import { ContextError } from "../errors.js";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
@@ -33,7 +33,7 @@ import { textFormat } from "./response-format.js";
 import { Generation } from "./generation.js";
 import { LogitsSink } from "./logits.js";
 import { modelName } from "../hub/model-name.js";
-import { type LoadTimings, type Opening, openModelFile } from "./opening.js";
+import { type LoadTimings, type Opening, type OpenOptions, openWithDrafts } from "./opening.js";
 import { measurePerplexity, perplexityChecks, type PerplexityOptions, type PerplexityProgress } from "./perplexity.js";
 
 /** A prompt as text or as token ids. */
@@ -47,16 +47,9 @@ export interface EmbedOptions {
 
 const EMBED_CHECKS: OptionChecks<EmbedOptions> = { signal };
 
-/** Options of `Model.open`. Part of the internals. */
-export interface OpenOptions extends ModelOptions {
-  /** Loading starts at once with what this prompt needs, instead of at first use. */
-  readonly firstPrompt?: string;
-  /** Maximum number of sequences in a batch, 64 by default; more wait in a queue. */
-  readonly concurrency?: number;
-  /** The model's name in requests and logs; by default its file's name. */
-  readonly name?: string;
-  /** Options of a server: a KV cache that is allocated at once, and a bounded queue. */
-  readonly serving?: ServingOptions;
+/** How the engine of a model is started. */
+interface EngineOptions extends Pick<OpenOptions, "concurrency" | "serving"> {
+  readonly drafting: DraftingOptions;
 }
 
 /** An open model. Concurrent requests are computed in shared steps; dispose it to free its memory. */
@@ -72,13 +65,13 @@ export class Model implements AsyncDisposable {
   readonly #backend: Backend;
   readonly #lifetime = new Lifetime("the model");
   readonly #opening: Opening;
-  readonly #options: Pick<OpenOptions, "concurrency" | "serving">;
+  readonly #options: EngineOptions;
   #tokenizer: Tokenizer | undefined;
   #engine: Engine | undefined;
   #chats: Promise<ModelChats> | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(opening: Opening, name: string, options: Pick<OpenOptions, "concurrency" | "serving">) {
+  private constructor(opening: Opening, name: string, options: EngineOptions) {
     const { loader, plan } = opening.opened;
     this.name = name;
     this.path = loader.file.path;
@@ -96,12 +89,13 @@ export class Model implements AsyncDisposable {
   static async open(
     path: string,
     backend: Backend | Promise<Backend>,
-    { firstPrompt, concurrency, serving, name, ...options }: OpenOptions = {},
+    { concurrency, serving, name, ...options }: OpenOptions = {},
   ): Promise<Model> {
-    const opening = await openModelFile(path, backend, options, firstPrompt);
+    const { opening, drafting } = await openWithDrafts(path, backend, options);
     return new Model(opening, name ?? modelName(path), {
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(serving === undefined ? {} : { serving }),
+      drafting,
     });
   }
 
@@ -210,7 +204,7 @@ export class Model implements AsyncDisposable {
     const begin = async (): Promise<ChatStream> => {
       const chats = await this.#startChats();
       return chats.completions.start(this.engine, request, {
-        ...(ending === undefined ? {} : { signal: ending }),
+        ...(ending === undefined ? {} : { signal: ending, endsOnAbort: true }),
         ...(timeoutMs === undefined ? {} : { timeLimitMs: timeoutMs }),
       });
     };
@@ -278,6 +272,8 @@ export class Model implements AsyncDisposable {
     this.#lifetime.end();
     await (await this.#chats?.catch(() => undefined))?.[Symbol.asyncDispose]();
     await this.#engine?.[Symbol.asyncDispose]();
+    // An engine that was started has disposed it; disposing it again does nothing.
+    await this.#options.drafting.draftModel?.[Symbol.asyncDispose]();
     await this.plan[Symbol.asyncDispose]();
     await this.#loader[Symbol.asyncDispose]();
     await this.#backend[Symbol.asyncDispose]();
@@ -297,7 +293,7 @@ export class Model implements AsyncDisposable {
   }
 
   #startEngine(): Engine {
-    const { concurrency, serving } = this.#options;
+    const { concurrency, serving, drafting } = this.#options;
     return new Engine(
       {
         name: this.name,
@@ -308,6 +304,7 @@ export class Model implements AsyncDisposable {
         readHeader: () => this.readHeader(),
         sampling: readModelSampling(this.#loader.file.metadata),
         growsKvCache: serving === undefined,
+        drafting,
       },
       // Callers in the same process wait for their requests: none is refused because of a long queue.
       serving ?? { ...(concurrency === undefined ? {} : { maxSequences: concurrency }), maxQueued: MAX_QUEUED },

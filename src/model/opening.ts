@@ -3,10 +3,31 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
+import { withPath } from "../error-path.js";
+import { draftHeadFor, type DraftingOptions, refuseDraftMode } from "../engine/drafting.js";
 import { type ModelOptions, type OpenedPlan, openPlan } from "../engine/open-plan.js";
 import { refuseContext } from "../engine/plan-fit.js";
+import type { ServingOptions } from "../engine/serving-options.js";
 import type { ExecutionPlan } from "../plan/execution-plan.js";
+import type { DraftMode } from "../speculation/speculation.js";
+import type { DraftModel } from "../speculation/model-drafter.js";
 import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
+
+/** Options of `Model.open`. Part of the internals. */
+export interface OpenOptions extends ModelOptions {
+  /** Loading starts at once with what this prompt needs, instead of at first use. */
+  readonly firstPrompt?: string;
+  /** Maximum number of sequences in a batch, 64 by default; more wait in a queue. */
+  readonly concurrency?: number;
+  /** The model's name in requests and logs; by default its file's name. */
+  readonly name?: string;
+  /** Which drafters to use; "auto" by default. */
+  readonly draft?: DraftMode;
+  /** The file of a smaller model that drafts. */
+  readonly draftModel?: string;
+  /** Options of a server: a KV cache that is allocated at once, and a bounded queue. */
+  readonly serving?: ServingOptions;
+}
 
 /** Times of the parts of loading, which overlap. Names that end in `StartMs` count from the start of the process. */
 export interface LoadTimings extends BackendLoadTimings {
@@ -25,8 +46,24 @@ export interface Opening {
   readonly times: Omit<LoadTimings, keyof BackendLoadTimings>;
 }
 
+/** Opens a model with what drafts for it; disposes the backend if that fails. */
+export async function openWithDrafts(
+  path: string,
+  backend: Backend | Promise<Backend>,
+  { firstPrompt, draft, draftModel: draftPath, ...options }: Omit<OpenOptions, "concurrency" | "name" | "serving">,
+): Promise<{ readonly opening: Opening; readonly drafting: DraftingOptions }> {
+  const head = await draftHeadOptions(backend, draft, draftPath);
+  const opening = await openModelFile(path, backend, { ...options, ...head }, firstPrompt);
+  const isModel = draftPath !== undefined && head.draftHeadPath === undefined;
+  const draftModel = isModel ? await openDrafter(opening, draftPath) : undefined;
+  return {
+    opening,
+    drafting: { ...(draft === undefined ? {} : { draft }), ...(draftModel === undefined ? {} : { draftModel }) },
+  };
+}
+
 /** Opens a file and builds its plan; disposes the backend if that fails. */
-export async function openModelFile(
+async function openModelFile(
   path: string,
   backend: Backend | Promise<Backend>,
   options: ModelOptions,
@@ -61,6 +98,38 @@ export async function openModelFile(
   } catch (error) {
     await opened?.loader[Symbol.asyncDispose]();
     await (await backend)[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** The options of a plan that concern its draft head; disposes the backend if the draft model's file is unusable. */
+async function draftHeadOptions(
+  backend: Backend | Promise<Backend>,
+  draft: DraftMode | undefined,
+  draftPath: string | undefined,
+): Promise<Pick<ModelOptions, "draftHead" | "draftHeadPath">> {
+  if (draftPath === undefined) return { draftHead: draftHeadFor(draft) };
+  try {
+    const { isDraftHeadFile } = await import("../engine/draft-head-file.js");
+    const isHead = await isDraftHeadFile(draftPath);
+    refuseDraftMode("loadModel", draft, isHead ? "head" : "model");
+    return isHead ? { draftHead: true, draftHeadPath: draftPath } : { draftHead: false };
+  } catch (error) {
+    await (await backend)[Symbol.asyncDispose]();
+    throw withPath(draftPath, error);
+  }
+}
+
+/** Opens the draft model of a model that is open; disposes the model if that fails. */
+async function openDrafter({ opened: { loader, plan } }: Opening, path: string): Promise<DraftModel> {
+  try {
+    // Few programs have a draft model.
+    const { openDraftModel } = await import("../engine/open-draft-model.js");
+    return await openDraftModel(path, plan.backend, plan, loader.file);
+  } catch (error) {
+    await plan[Symbol.asyncDispose]();
+    await loader[Symbol.asyncDispose]();
+    await plan.backend[Symbol.asyncDispose]();
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 // A constraint whose grammar is still being compiled: its completion starts with prefill meanwhile, and waits for the
 // first mask.
 
-import type { TokenConstraint } from "../engine/serving.js";
+import type { AllowedPath, TokenConstraint } from "../engine/serving.js";
 
 /** A constraint that becomes available later. */
 export class PendingConstraint implements TokenConstraint {
@@ -21,6 +21,12 @@ export class PendingConstraint implements TokenConstraint {
 
   async allowed(): Promise<Uint32Array | undefined> {
     return await (await this.#pending).allowed();
+  }
+
+  async allowedAlong(draft: readonly number[], most: number): Promise<AllowedPath> {
+    const constraint = await this.#pending;
+    if (constraint.allowedAlong !== undefined) return await constraint.allowedAlong(draft, most);
+    return { tokens: [], masks: [await constraint.allowed()] };
   }
 
   accept(token: number): void {

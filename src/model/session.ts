@@ -107,7 +107,9 @@ export class Session {
       },
       ends: (reply: Reply<Value> | undefined) => {
         this.#isReplying = false;
-        if (reply !== undefined) this.#messages.push(...added, reply.message);
+        // A turn that failed, or was aborted before anything was generated, leaves the conversation as it was.
+        if (reply === undefined || (reply.finishReason === "abort" && reply.usage.completionTokens === 0)) return;
+        this.#messages.push(...added, reply.message);
       },
     });
   }

@@ -13,7 +13,7 @@ import { optionalFlag, optionalSignal, refuseUnknownKeys, refuseValue } from "..
 import { explainedByBundle } from "../package-files.js";
 import { isPlainObject } from "../plain-object.js";
 import type { ServerSettings } from "./completion/server-options.js";
-import type { LaunchedModel, RunningServer } from "./launch.js";
+import type { LaunchedModel, RunningServer, ServerAddresses } from "./launch.js";
 
 export type { ModelListing } from "../engine/serving.js";
 export type { ServingOptions } from "../engine/serving-options.js";
@@ -21,7 +21,7 @@ export type { WarmUpProgress } from "../engine/warm-up.js";
 export type { LogDestination } from "../log/bounded-log.js";
 export type { LogLevel, ServerSettings } from "./completion/server-options.js";
 export type { ServerLimits } from "./http/limits.js";
-export type { RunningServer } from "./launch.js";
+export type { RunningServer, ServerAddresses } from "./launch.js";
 
 /** A model with the name that requests use; its path may also be a name such as `hf:user/repo`. */
 export interface NamedModelFile {
@@ -49,6 +49,11 @@ export interface ServeOptions extends ServerSettings {
   readonly warmUp?: boolean;
   /** Called with the progress of the first model's warm-up. */
   readonly onWarmUp?: (progress: WarmUpProgress) => void;
+  /**
+   * Called when the server listens, before its first model is loaded: pages and `/health` answer from then on, and
+   * requests wait for the model.
+   */
+  readonly onListening?: (addresses: ServerAddresses) => void;
   /** Aborts the start, which then rejects with the signal's reason; use `stop` for a running server. */
   readonly signal?: AbortSignal;
 }
@@ -61,13 +66,23 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   return await typedErrors("serve", async () => {
     if (typeof options !== "object" || options === null)
       refuseValue("serve", "options", "an object with `models`", options);
-    const { models, model = {}, serving = {}, idleTimeoutMs, signal, warmUp, onWarmUp, ...server } = options;
+    const {
+      models,
+      model = {},
+      serving = {},
+      idleTimeoutMs,
+      signal,
+      warmUp,
+      onWarmUp,
+      onListening,
+      ...server
+    } = options;
     const entries = modelEntries(models);
     checkOptions("serve.model", model, LOAD_MODEL_CHECKS);
     optionalSignal("serve", "signal", signal);
     const warmsUp = optionalFlag("serve", "warmUp", warmUp) ?? true;
-    if (onWarmUp !== undefined && typeof onWarmUp !== "function")
-      refuseValue("serve", "onWarmUp", "a function", onWarmUp);
+    optionalFunction("onWarmUp", onWarmUp);
+    optionalFunction("onListening", onListening);
     const { launch } = await serverCode();
     const files = await filesOf(entries, { ...pullOptions(model), ...(signal === undefined ? {} : { signal }) });
     return await launch({
@@ -79,10 +94,15 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       idleTimeoutMs,
       warmUp: warmsUp,
       onWarmUp,
+      onListening,
       server,
       signal,
     });
   });
+}
+
+function optionalFunction(option: string, value: unknown): void {
+  if (value !== undefined && typeof value !== "function") refuseValue("serve", option, "a function", value);
 }
 
 /** Invalid options are refused before the server's packages are loaded; in a bundle these may not even load. */

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { Model } from "../model/model.js";
-import { launch, type LaunchOptions } from "./launch.js";
+import { launch, type LaunchOptions, type ServerAddresses } from "./launch.js";
 import { until } from "./testing/test-server.js";
 
 const PATH = fileURLToPath(import.meta.url);
@@ -65,4 +65,35 @@ test("a model that cannot be opened fails the start with its own error", async (
   const failure = new Error("no such thing");
   const openModel = async (): Promise<Model> => Promise.reject(failure);
   await expect(start(new SlowModel(), { openModel, signal: new AbortController().signal })).rejects.toBe(failure);
+});
+
+test("a server says where it listens while its first model is still being opened", async () => {
+  const model = new SlowModel();
+  const controller = new AbortController();
+  const addresses: ServerAddresses[] = [];
+  const started = start(model, {
+    onListening: (found) => void addresses.push(found),
+    server: { port: 0, ollamaPort: 0, logLevel: "silent" },
+    signal: controller.signal,
+  });
+  await until(() => addresses.length > 0 && model.asked === 1);
+  const [{ url, ollamaUrl }] = addresses;
+  expect(ollamaUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  const health = await fetch(`${url}/health`);
+  expect([health.status, await health.json()]).toEqual([503, { status: "loading model" }]);
+  expect((await fetch(`${url}/v1/models`)).status).toBe(200);
+  controller.abort();
+  setTimeout(model.arrive, 10);
+  await expect(started).rejects.toMatchObject({ name: "AbortError" });
+});
+
+test("a caller that fails when it learns the address fails the start, and nothing listens any more", async () => {
+  let url = "";
+  const failure = new Error("no browser");
+  const onListening = (found: ServerAddresses): void => {
+    url = found.url;
+    throw failure;
+  };
+  await expect(start(new SlowModel(), { onListening })).rejects.toBe(failure);
+  await expect(fetch(`${url}/health`)).rejects.toThrow("fetch failed");
 });

@@ -35,17 +35,23 @@ export interface LaunchOptions {
   readonly warmUp?: boolean;
   /** Called with the progress of the first model's warm-up. */
   readonly onWarmUp?: ((progress: WarmUpProgress) => void) | undefined;
+  /** Called when the server listens, before the first model is loaded. */
+  readonly onListening?: ((addresses: ServerAddresses) => void) | undefined;
   readonly server: ServerSettings;
   /** Aborts the start, which then rejects with its reason; use `stop` for a running server. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A server that listens; disposing it stops it at once. */
-export interface RunningServer extends AsyncDisposable {
+/** The addresses of a server that listens. */
+export interface ServerAddresses {
   /** The server's address: `http://127.0.0.1:8080`. */
   readonly url: string;
   /** The address for clients of Ollama, if there is another one: `http://127.0.0.1:11434`. */
   readonly ollamaUrl: string | undefined;
+}
+
+/** A server that listens; disposing it stops it at once. */
+export interface RunningServer extends ServerAddresses, AsyncDisposable {
   /** Whether the server accepts connections from other machines without an API key. */
   readonly isOpenToAll: boolean;
   /**
@@ -75,7 +81,7 @@ const FIRST_CHAT: ChatConversation = {
 
 /** Starts a server; resolves when the first model is loaded. */
 export async function launch(options: LaunchOptions): Promise<RunningServer> {
-  const { models, idleTimeoutMs, server: serverOptions, signal = NEVER } = options;
+  const { models, idleTimeoutMs, onListening, server: serverOptions, signal = NEVER } = options;
   const [first] = models;
   if (first === undefined) refuseValue("serve", "models", "at least one model", "none");
   signal.throwIfAborted();
@@ -106,6 +112,7 @@ export async function launch(options: LaunchOptions): Promise<RunningServer> {
   try {
     // Before a model is loaded: a port that is in use is reported at once.
     const urls = await listen(server, serverOptions);
+    onListening?.(urls);
     // A template that fails is reported to the requests that use it.
     using lease = await pool.acquire(first.name, signal);
     await unlessAborted(
@@ -172,7 +179,7 @@ async function load(
 
 function runningServer(
   parts: Parts,
-  urls: Pick<RunningServer, "url" | "ollamaUrl">,
+  urls: ServerAddresses,
   ready: Promise<void>,
   { host = DEFAULT_HOST, apiKeys = [] }: ServerSettings,
 ): RunningServer {
@@ -191,7 +198,7 @@ function runningServer(
 async function listen(
   server: Server,
   { host = DEFAULT_HOST, port = DEFAULT_PORT, ollamaPort }: ServerSettings,
-): Promise<Pick<RunningServer, "url" | "ollamaUrl">> {
+): Promise<ServerAddresses> {
   const url = await explained(server.listen(), { option: "port", port, host });
   // The same port of localhost is the server's own already.
   if (ollamaPort === undefined || (ollamaPort !== 0 && url.endsWith(`:${ollamaPort}`)))

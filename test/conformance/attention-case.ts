@@ -33,6 +33,7 @@ export interface AttentionAttributes {
   readonly scale?: number;
   readonly window?: number;
   readonly chunk?: number;
+  readonly first?: number;
   readonly temperature?: number;
   readonly temperatureLength?: number;
   readonly temperatureOffset?: number;

@@ -44,6 +44,7 @@ const LONG_STEPS: readonly StepInput[] = [
   plainStep(3, { first: 153 }),
 ].map((step) => ({ ...step, outputs: step.outputs.slice(-6) }));
 const LONG_ROWS = 160;
+const MANY_SPLIT_ROWS = 720;
 
 const QWEN: Heads = { heads: 8, kvHeads: 2, keyWidth: 128, valueWidth: 128 };
 const SMALL: Heads = { heads: 6, kvHeads: 3, keyWidth: 64, valueWidth: 32 };
@@ -212,6 +213,17 @@ describeSubjects((subject) => {
     "latent attention over several splits: $heads heads, $latentWidth columns and $rotaryWidth rotated",
     async (shape, { skip }) => {
       await expectCase(latentCase(shape, "f16", LONG_ROWS), LONG_STEPS, shape.heads * shape.latentWidth, skip);
+    },
+  );
+
+  // GPUs merge few splits where they attend, and more in a launch of its own.
+  it.for(subject.spread([LATENT[2]], [LATENT[2]]))(
+    "latent attention over many splits: $heads heads, $latentWidth columns and $rotaryWidth rotated",
+    async (shape, { skip }) => {
+      const wanted = { ...latentCase(shape, "f16", MANY_SPLIT_ROWS), blocks: MANY_SPLIT_ROWS / FORM_BLOCK_TOKENS };
+      // What no step has stored is zero.
+      const steps = [plainStep(20), plainStep(3, { first: 500 }), plainStep(2, { first: 700 })];
+      await expectCase(wanted, steps, shape.heads * shape.latentWidth, skip);
     },
   );
 

@@ -37,7 +37,13 @@ function cacheOf(type: KvCacheType): Pick<ProgramCase, "kvCacheType" | "blockTok
   return { kvCacheType: type, blockTokens: FORM_BLOCK_TOKENS, blocks: BLOCKS };
 }
 
-function rotate(graph: GraphBuilder, input: ValueId, heads: number, headWidth: number, rotation: Rotation): ValueId {
+export function rotate(
+  graph: GraphBuilder,
+  input: ValueId,
+  heads: number,
+  headWidth: number,
+  rotation: Rotation,
+): ValueId {
   const { rotaryWidth, firstColumn, style, factors = false } = rotation;
   const rope = graph.ropeTable({
     ratio: Math.fround(0.8),

@@ -205,9 +205,9 @@ describeSubjects((subject) => {
 
   const gated = GATED.filter(({ type }) => subject.types.some(({ name }) => name === type));
   it.for(subject.spread(gated, gated.slice(-1)))(
-    "gates matmuls of $type with GELU, from a norm to a sum",
-    async ({ type, tolerance }, { skip }) => {
-      await expectRows(subject, gatedCase(type), { width: 256, counts: [1, 5, 33], tolerance }, skip);
+    "gates matmuls of $type with $activation, from a norm to a sum",
+    async ({ type, activation, tolerance }, { skip }) => {
+      await expectRows(subject, gatedCase(type, activation), { width: 256, counts: [1, 5, 33], tolerance }, skip);
     },
   );
 
@@ -350,7 +350,7 @@ async function expectRows(
   }
 }
 
-const GATES: readonly Activation[] = ["gelu", "sigmoid", "swiglu-oai"];
+const GATES: readonly Activation[] = ["gelu", "sigmoid", "swiglu-oai", "relu", "identity"];
 
 /** A gate of `gateWidth` columns, then `width` columns that it gates; some are beyond the limits of every activation. */
 function gatedColumns(activation: Activation, gateWidth: number, width: number): ProgramCase {
@@ -399,15 +399,21 @@ function layersCase(type: KvCacheType): ProgramCase & { readonly kv: KvShape } {
 }
 
 /** F16 weights leave the order of additions; backends quantize the inputs of Q8_0 weights before the second matmul too. */
-const GATED: readonly { readonly type: SupportedTypeName; readonly tolerance: number }[] = [
-  { type: "F16", tolerance: 1e-6 },
-  { type: "Q8_0", tolerance: 1e-4 },
-  { type: "Q4_K", tolerance: 1e-4 },
+const GATED: readonly {
+  readonly type: SupportedTypeName;
+  readonly activation: Activation;
+  readonly tolerance: number;
+}[] = [
+  { type: "F16", activation: "gelu", tolerance: 1e-6 },
+  { type: "Q8_0", activation: "gelu", tolerance: 1e-4 },
+  { type: "F16", activation: "relu", tolerance: 1e-6 },
+  { type: "F16", activation: "identity", tolerance: 1e-6 },
+  { type: "Q4_K", activation: "gelu", tolerance: 1e-4 },
 ];
 
 const gatedCase = remembered(createGatedCase);
 
-function createGatedCase(type: SupportedTypeName): ProgramCase {
+function createGatedCase(type: SupportedTypeName, activation: Activation): ProgramCase {
   const dice = new Dice(9);
   const matrix = (inputs: number, outputs: number): CaseWeight =>
     randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs));
@@ -425,7 +431,7 @@ function createGatedCase(type: SupportedTypeName): ProgramCase {
       const normed = graph.rmsNorm(input, "norm", 1e-5);
       const gate = graph.matmul(normed, "gate", { inputs: 256, outputs: 512 });
       const up = graph.matmul(normed, "up", { inputs: 256, outputs: 512 });
-      const down = graph.matmul(graph.glu(gate, up, "gelu"), "down", { inputs: 512, outputs: 256 });
+      const down = graph.matmul(graph.glu(gate, up, activation), "down", { inputs: 512, outputs: 256 });
       return { hidden: graph.selectRows(graph.add(input, down), "outputs") };
     },
   };

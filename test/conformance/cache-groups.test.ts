@@ -165,11 +165,13 @@ interface Way {
   readonly isExact: boolean;
 }
 
-function behaves(way: Way): void {
-  describe.each([
-    ["layers of one shape", EVEN],
-    ["heads of two sizes, chunks and a shared layer", MIXED],
-  ] as const)("%s", (_title, layers) => {
+const MODELS = [
+  ["layers of one shape", EVEN],
+  ["heads of two sizes, chunks and a shared layer", MIXED],
+] as const;
+
+function behaves(way: Way, models: readonly (typeof MODELS)[number][] = MODELS): void {
+  describe.each(models)("%s", (_title, layers) => {
     it("holds the blocks that queries see and no others", async ({ skip }) => {
       const reason = await onBench(way, layers, async (bench) => {
         const bound = (reached: number): number => Math.ceil((reached + PREFILL) / BLOCK_TOKENS) + 1;
@@ -233,7 +235,7 @@ describeSubjects(
     }
     if (!subject.promptsInHalves) return;
     describe("in fast mode", () => {
-      behaves({ create: () => subject.create(), isExact: false });
+      behaves({ create: () => subject.create(), isExact: false }, subject.cases(MODELS, MODELS.slice(1)));
     });
   },
   { waveSize: 32 },

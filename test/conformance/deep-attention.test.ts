@@ -56,7 +56,7 @@ const SHAPES: readonly Heads[] = [
   { heads: 12, kvHeads: 1, keyWidth: 32, valueWidth: 96 },
   { heads: 6, kvHeads: 2, keyWidth: 80, valueWidth: 48 },
 ];
-const FEW_SHAPES = [SHAPES[1], SHAPES[2], SHAPES[4], SHAPES[5]];
+const FEW_SHAPES = [SHAPES[1], SHAPES[4]];
 
 const [SMALL] = SHAPES.slice(1);
 const ATTRIBUTES: readonly { readonly title: string; readonly attributes: AttentionAttributes }[] = [

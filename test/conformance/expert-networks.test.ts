@@ -3,6 +3,7 @@
 // backends do, so that hardly anything is left to differ.
 
 import { expect, it, type TestContext } from "vitest";
+import type { StepInput } from "../../src/backends/contract.js";
 import type { Activation, RouteExpertsOperation, ValueId } from "../../src/graph/operation.js";
 import type { SupportedTypeName } from "../../src/quant/layout.js";
 import { Dice } from "../support/dice.js";
@@ -21,6 +22,7 @@ import {
   unsupportedReason,
 } from "./harness.js";
 import { referenceSteps } from "./reference-results.js";
+import { FULL_RUN } from "../support/full-run.js";
 import { describeSubjects } from "./subjects.js";
 
 interface NetworkCase {
@@ -51,6 +53,8 @@ interface NetworkCase {
   readonly residual?: boolean;
   /** Another operation reads the norm's result too. */
   readonly normIsRead?: boolean;
+  /** A layer after it begins with a norm and a matmul: GPUs norm in the launch that sums over slots. */
+  readonly followed?: boolean;
   /** The norm is not the router's: the experts read rows as they are. */
   readonly unnormed?: boolean;
 }
@@ -96,8 +100,19 @@ const NETWORKS: readonly NetworkCase[] = [
     scale: 1.8,
     shared: "plain",
   },
+  {
+    ...SMALL,
+    title: "before another layer",
+    type: "Q4_K",
+    experts: 16,
+    used: 3,
+    shared: "plain",
+    followed: true,
+  },
   { ...SMALL, title: "a shared expert of five bits", type: "Q5_K", expertWidth: 512, shared: "plain" },
   { ...SMALL, title: "as in Qwen2", type: "Q4_K", renormalize: false, shared: "gated" },
+  { ...SMALL, title: "as in Qwen3.5", type: "Q4_K", downType: "Q6_K", used: 3, shared: "gated" },
+  { ...SMALL, title: "a weighed shared expert that is too wide", type: "Q4_K", shared: "gated", sharedWidth: 2304 },
   { ...SMALL, title: "gates and ups in one tensor", type: "Q8_0", fused: true, activation: "gelu", width: 96 },
   { ...SMALL, title: "scales", type: "NVFP4", scales: true, gating: "sqrt-softplus", residual: false },
   {
@@ -118,11 +133,33 @@ const NETWORKS: readonly NetworkCase[] = [
   { ...SMALL, title: "an uneven shared expert", type: "MXFP4", width: 96, shared: "plain", sharedWidth: 288 },
   { ...SMALL, title: "a shared expert of plain floats", type: "Q8_0", sharedType: "F16", shared: "plain" },
   { ...SMALL, title: "plain floats", type: "F16", shared: "plain" },
+  { ...SMALL, title: "gates of ReLU", type: "Q8_0", activation: "relu", shared: "plain" },
+  { ...SMALL, title: "more experts than threads that choose", type: "Q8_0", width: 64, expertWidth: 64, experts: 160 },
 ];
-const FEW = ["as in Qwen3", "as in gpt-oss", "as in DeepSeek"];
-const FEW_LARGE = ["as in GLM"];
+const FEW = ["as in Qwen3", "as in Qwen3.5", "as in gpt-oss", "as in DeepSeek"];
+const FEW_LARGE = ["as in GLM", "before another layer"];
+/** Networks of more experts, of which a medium batch chooses most at most twice: GPUs sort their slots for dot products. */
+const SPARSE = NETWORKS.filter(({ title }) =>
+  [
+    "as in Qwen3",
+    "as in Qwen2",
+    "as in gpt-oss",
+    "as in GLM",
+    "a shared expert of five bits",
+    "gates and ups in one tensor",
+    "scales",
+    "weighed inputs",
+    "biases of BF16",
+  ].includes(title),
+).map((network) => ({ ...network, experts: network.used === 1 ? network.experts : 64 }));
+const FEW_SPARSE = ["as in gpt-oss", "as in GLM", "weighed inputs"];
 
 const TOKENS = 33;
+/** Steps that GPUs route and sort in one launch have 64 rows at most. */
+const MANY_TOKENS = [64, 70];
+const VOCABULARY = Math.max(...MANY_TOKENS);
+/** Rows that every backend gives back of a step. */
+const MAX_OUTPUTS = 64;
 /** Steps of 8 bits that fall between two numbers may be rounded either way. */
 const SMALL_TOLERANCE = 5e-6;
 /** Of networks without quantization against ones that quantize to 8 bits. */
@@ -158,7 +195,7 @@ function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, Cas
           ...vectors("up", expertWidth),
         };
   return {
-    inputs: inputTable(dice, width, TOKENS),
+    inputs: inputTable(dice, width, VOCABULARY),
     "norm.weight": randomWeight(dice, "F32", [width]),
     "router.weight": randomWeight(dice, wanted.routerType ?? "F32", [width, experts], 2 / Math.sqrt(width)),
     ...(wanted.biases === undefined ? {} : { "router.bias": randomWeight(dice, "F32", [experts], 0.3) }),
@@ -173,6 +210,12 @@ function weightsOf(wanted: NetworkCase, dice: Dice): Readonly<Record<string, Cas
           "shared.up.weight": matrix(width, sharedWidth),
           "shared.down.weight": matrix(sharedWidth, width),
         }),
+    ...(wanted.followed === true
+      ? {
+          "next.norm.weight": randomWeight(dice, "F32", [width]),
+          "next.weight": randomWeight(dice, "Q4_K", [width, width], 1 / Math.sqrt(width)),
+        }
+      : {}),
     ...(wanted.shared === "gated" ? { "shared.weigh.weight": randomWeight(dice, "F32", [width, 1], 1 / 16) } : {}),
   };
 }
@@ -185,10 +228,10 @@ function createNetworkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase
   const { width, expertWidth, experts, used, activation = "silu", gating = "softmax", renormalize = true } = wanted;
   const { groups, scale, weighsInput = false } = wanted;
   return {
-    vocabularySize: TOKENS,
+    vocabularySize: VOCABULARY,
     weights: weightsOf(wanted, new Dice(width + expertWidth * 3 + experts)),
     build: (graph) => {
-      const input = graph.embed("inputs", width, TOKENS);
+      const input = graph.embed("inputs", width, VOCABULARY);
       const normed = graph.rmsNorm(input, "norm", 1e-5);
       const rows = wanted.unnormed === true ? input : normed;
       const inputOf = (of: SupportedTypeName, value: ValueId): ValueId =>
@@ -239,9 +282,17 @@ function createNetworkCase(wanted: NetworkCase, quantizes: boolean): ProgramCase
       }
       if (wanted.residual !== false) result = graph.add(input, result);
       if (wanted.normIsRead === true) result = graph.add(result, normed);
+      if (wanted.followed === true) {
+        const next = inputOf("Q4_K", graph.rmsNorm(result, "next.norm", 1e-5));
+        result = graph.add(result, graph.matmul(next, "next", { inputs: width, outputs: width }));
+      }
       return { hidden: graph.selectRows(result, "outputs") };
     },
   };
+}
+
+function lastRows(step: StepInput): StepInput {
+  return { ...step, outputs: step.outputs.slice(-MAX_OUTPUTS) };
 }
 
 describeSubjects((subject) => {
@@ -252,7 +303,7 @@ describeSubjects((subject) => {
 
   async function expectNetwork(wanted: NetworkCase, counts: readonly number[], quantizes: boolean): Promise<void> {
     await using backend = subject.create();
-    const steps = counts.map((count) => plainStep(count));
+    const steps = counts.map((count) => lastRows(plainStep(count)));
     const expected = await referenceSteps(networkCase(wanted, quantizes), steps);
     const found = await runSteps(backend, networkCase(wanted, false), steps);
     for (const [index, count] of counts.entries()) {
@@ -272,10 +323,22 @@ describeSubjects((subject) => {
     await expectNetwork(wanted, subject.cases([1, 2, 5, 8], [1, 5]), true);
   });
 
+  const sparse = SPARSE.filter(({ type }) => subject.types.some(({ name }) => name === type));
+  const fewSparse = sparse.filter(({ title }) => FEW_SPARSE.includes(title));
+  // Other backends compute them as they compute all others.
+  const hasOwnForm = subject.promptsInHalves || FULL_RUN;
+  it.for(subject.spread(hasOwnForm ? sparse : fewSparse, fewSparse))(
+    "$title, for few slots an expert",
+    async (wanted, { skip }) => {
+      await skipUnsupported(wanted, skip);
+      await expectNetwork(wanted, [9, 16], true);
+    },
+  );
+
   const fewLarge = networks.filter(({ title }) => FEW_LARGE.includes(title));
   it.for(subject.spread(networks, fewLarge))("$title, for many tokens", async (wanted, { skip }) => {
     await skipUnsupported(wanted, skip);
-    await expectNetwork(wanted, [12, TOKENS], false);
+    await expectNetwork(wanted, subject.cases([12, TOKENS, ...MANY_TOKENS], [12, TOKENS]), false);
   });
 
   it.for(subject.spread(networks.slice(0, 4), few.slice(1, 3)))(

@@ -32,6 +32,8 @@ export interface ProgramCase {
   readonly kvCacheType?: KvCacheType;
   readonly blockTokens?: number;
   readonly blocks?: number;
+  /** Of a case with recurrent states. */
+  readonly stateSlots?: number;
   /** Both in rows of outputs and scored. */
   build(graph: GraphBuilder): { readonly hidden: ValueId; readonly logits?: ValueId };
 }
@@ -66,8 +68,8 @@ export function unsupportedReason(backend: Backend, subject: ProgramCase): strin
     const support = backend.supports(operation, weights);
     if (support !== true) return support.reason;
   }
-  const { kv, kvCacheType: type = backend.defaultKvCacheType, blockTokens = 16, blocks = 64 } = subject;
-  const cache = kv === undefined ? true : backend.supportsKvCache({ ...kv, type, blockTokens, blocks });
+  const { kv, kvCacheType: type = backend.defaultKvCacheType, blockTokens = 16, blocks = 64, stateSlots = 0 } = subject;
+  const cache = kv === undefined ? true : backend.supportsKvCache({ ...kv, type, blockTokens, blocks, stateSlots });
   return cache === true ? undefined : cache.reason;
 }
 
@@ -90,7 +92,7 @@ export async function withProgram<Result>(
   subject: ProgramCase,
   use: (compiled: CompiledProgram, cache: KvCache | undefined) => Promise<Result>,
 ): Promise<Result> {
-  const { blockTokens = 16, blocks = 64, kvCacheType = backend.defaultKvCacheType } = subject;
+  const { blockTokens = 16, blocks = 64, stateSlots = 0, kvCacheType = backend.defaultKvCacheType } = subject;
   const program = programOf(subject);
   const tensors = program.weights.map((spec) => lazyWeight(spec, subject, backend));
   using compiled = backend.compile(program, tensors, {
@@ -103,7 +105,7 @@ export async function withProgram<Result>(
   using cache =
     subject.kv === undefined
       ? undefined
-      : backend.createKvCache({ ...program.kv, blocks, blockTokens, type: kvCacheType });
+      : backend.createKvCache({ ...program.kv, blocks, blockTokens, stateSlots, type: kvCacheType });
   try {
     return await use(compiled, cache);
   } finally {

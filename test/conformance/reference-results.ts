@@ -29,9 +29,9 @@ async function computeSteps(wanted: ProgramCase, steps: readonly StepInput[]): P
 
 /** Serialized rather than as JSON, which cannot tell NaN from infinities and null. */
 function keyOf(wanted: ProgramCase, steps: readonly StepInput[]): string {
-  const { weights, kvCacheType, blockTokens, blocks } = wanted;
+  const { weights, kvCacheType, blockTokens, blocks, stateSlots } = wanted;
   const hash = createHash("sha256").update(
-    serialize({ program: programOf(wanted), kvCacheType, blockTokens, blocks, steps }),
+    serialize({ program: programOf(wanted), kvCacheType, blockTokens, blocks, stateSlots, steps }),
   );
   for (const [name, { type, shape, data }] of Object.entries(weights))
     hash.update(serialize({ name, type, shape, data }));

@@ -75,12 +75,12 @@ async function expectAgreement(
 }
 
 describeSubjects((subject) => {
-  it.each(subject.cases([1, 3, 31, 64, 100, 2048, 8192], [3, 2048]))("norms rows of %i", async (width) => {
+  it.each(subject.spread([1, 3, 31, 64, 100, 2048, 8192], [3, 2048]))("norms rows of %i", async (width) => {
     const weights = { "norm.weight": randomWeight(new Dice(1), "F32", [width]) };
     await expectAgreement(subject, { width, weights, compute: (graph, input) => graph.rmsNorm(input, "norm", 1e-5) });
   });
 
-  it.each(subject.cases<"F16" | "BF16">(["F16", "BF16"], ["F16"]))("norms with a weight of %s", async (type) => {
+  it.each(subject.spread<"F16" | "BF16">(["F16", "BF16"], ["F16"]))("norms with a weight of %s", async (type) => {
     const weights = { "norm.weight": randomWeight(new Dice(1), type, [96]) };
     await expectAgreement(subject, {
       width: 96,
@@ -98,11 +98,11 @@ describeSubjects((subject) => {
     });
   });
 
-  it.each(subject.cases([32, 40, 100, 2048], [40]))("rounds activations of %i exactly", async (width) => {
+  it.each(subject.spread([32, 40, 100, 2048], [40]))("rounds activations of %i exactly", async (width) => {
     await expectAgreement(subject, { width, compute: (graph, input) => graph.quantizeActivations(input) }, 1e-30);
   });
 
-  it.each(subject.cases([7, 64, 1000], [7]))("adds, and gates with SwiGLU, columns of rows of %i", async (half) => {
+  it.each(subject.spread([7, 64, 1000], [7]))("adds, and gates with SwiGLU, columns of rows of %i", async (half) => {
     const width = half * 2;
     await expectAgreement(subject, {
       width,
@@ -115,7 +115,7 @@ describeSubjects((subject) => {
     });
   });
 
-  it.each(subject.cases(TURNS, TURNS.slice(0, 3)))(
+  it.each(subject.spread(TURNS, TURNS.slice(0, 3)))(
     "turns %s pairs of %i columns, factors: %s",
     async (style, rotaryWidth, withFactors) => {
       const heads = 3;
@@ -154,13 +154,16 @@ describeSubjects((subject) => {
     },
   );
 
-  it.for(subject.cases([1, 20, 100, 2048], [20]))("norms rows of %i without a weight", async (groupWidth, { skip }) => {
-    const width = groupWidth === 20 ? 100 : groupWidth;
-    const compute: RowCase["compute"] = (graph, input) => graph.unweightedRmsNorm(input, 1e-6, groupWidth);
-    await expectAgreement(subject, { width, compute }, TOLERANCE, skip);
-  });
+  it.for(subject.spread([1, 20, 100, 2048], [20]))(
+    "norms rows of %i without a weight",
+    async (groupWidth, { skip }) => {
+      const width = groupWidth === 20 ? 100 : groupWidth;
+      const compute: RowCase["compute"] = (graph, input) => graph.unweightedRmsNorm(input, 1e-6, groupWidth);
+      await expectAgreement(subject, { width, compute }, TOLERANCE, skip);
+    },
+  );
 
-  it.for(subject.cases([1, 3, 100, 2048], [3, 100]))("layer norms of rows of %i", async (width, { skip }) => {
+  it.for(subject.spread([1, 3, 100, 2048], [3, 100]))("layer norms of rows of %i", async (width, { skip }) => {
     for (const bias of [false, true]) {
       const weights = {
         "norm.weight": randomWeight(new Dice(1), "F32", [width]),
@@ -171,14 +174,14 @@ describeSubjects((subject) => {
     }
   });
 
-  it.for(subject.cases([3, 64, 1000], [3]))("scales rows of %i", async (width, { skip }) => {
+  it.for(subject.spread([3, 64, 1000], [3]))("scales rows of %i", async (width, { skip }) => {
     const weights = { by: floats([1], [-0.7]) };
     await expectAgreement(subject, { width, compute: (graph, input) => graph.scale(input, 1.7) }, TOLERANCE, skip);
     const compute: RowCase["compute"] = (graph, input) => graph.scaleByTensor(graph.scale(input, 0.3), "by");
     await expectAgreement(subject, { width, weights, compute }, TOLERANCE, skip);
   });
 
-  it.for(subject.cases<RopeStyle>(["adjacent", "halves"], ["halves"]))(
+  it.for(subject.spread<RopeStyle>(["adjacent", "halves"], ["halves"]))(
     "turns %s pairs from a column on",
     async (style, { skip }) => {
       const [heads, headWidth] = [3, 96];
@@ -197,7 +200,7 @@ describeSubjects((subject) => {
     },
   );
 
-  it.for(subject.cases(JOINED, JOINED.slice(0, 2)))(
+  it.for(subject.spread(JOINED, JOINED.slice(0, 2)))(
     "joins $heads heads of $leftWidth and $rightWidth columns",
     async ({ heads, leftWidth, rightWidth, rightStride, rightOffset }, { skip }) => {
       const rightColumns = rightStride === 0 ? rightOffset + rightWidth : heads * rightStride;

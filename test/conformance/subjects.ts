@@ -13,6 +13,7 @@ import { SUPPORTED, type SupportedLayout } from "../../src/quant/layout.js";
 import { describeCard, openCard } from "../gpu/cuda-card.js";
 import { openEmulated, type WaveSize } from "../gpu/emulated-hip.js";
 import { describeEmulator } from "../gpu/emulator/build.js";
+import { FULL_RUN } from "../support/full-run.js";
 
 export interface Subject {
   readonly name: string;
@@ -25,13 +26,16 @@ export interface Subject {
    * in full runs at both. To be called for every subject alike, and not inside of a test.
    */
   spread<Case>(all: readonly Case[], few: readonly NoInfer<Case>[]): readonly Case[];
+  /**
+   * As `cases`, for tests of whole models, whose kernels have tests of their own: in `npm test` the instruction sets after
+   * the first take turns. To be called with the same list by every subject.
+   */
+  inTurn<Case>(all: readonly Case[], few: readonly NoInfer<Case>[]): readonly Case[];
   /** Whether attention of prompts computes in f16 on the way; products of prompts are judged by one bound everywhere. */
   readonly promptsInHalves: boolean;
   create(options?: { readonly threads?: number; readonly deterministic?: boolean }): Backend;
 }
 
-/** Kernels are compiled for the emulator, and run there one thread at a time. */
-const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
 const RECORD = new URL("../../native/cpu/build-failure.json", import.meta.url);
 
 function lacksTools(): boolean {
@@ -56,20 +60,28 @@ export function requireAddon(): NativeAddon {
 /** One stands in where there are none, so that what is skipped is counted. */
 const ISAS: readonly string[] = "reason" in loaded ? ["addon"] : loaded.addon.isas;
 
-const CPU_SUBJECTS: readonly Subject[] = ISAS.map((isa) => ({
+const CPU_SUBJECTS: readonly Subject[] = ISAS.map((isa, index) => ({
   name: `cpu ${isa}`,
   types: SUPPORTED,
   cases: (all) => all,
-  spread: (all) => all,
+  spread: (all) => ofTurn(all, index),
+  inTurn: (all) => ofTurn(all, index),
   promptsInHalves: false,
   create: ({ threads = 2, deterministic = false } = {}) =>
     new CpuBackend(requireAddon(), { isa, threads, deterministic }),
 }));
 
+/** In `npm test` the instruction sets after the first share the cases. */
+function ofTurn<Case>(all: readonly Case[], index: number): readonly Case[] {
+  if (FULL_RUN || index === 0) return all;
+  const own = all.filter((_, place) => place % (ISAS.length - 1) === index - 1);
+  return own.length === 0 ? all : own;
+}
+
 /** Of all tests that are spread over the wave sizes, every second one. */
 function everySecond(first: 0 | 1): Subject["spread"] {
   let turn = first;
-  return (all, few) => (FULL ? all : few.filter(() => turn++ % 2 === 0));
+  return (all, few) => (FULL_RUN ? all : few.filter(() => turn++ % 2 === 0));
 }
 
 const WAVE_SIZES: readonly WaveSize[] = [32, 64];
@@ -78,8 +90,10 @@ function emulatedSubject(waveSize: WaveSize): Subject {
   return {
     name: `hip emulated wave ${waveSize}`,
     types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
-    cases: (all, few) => (FULL ? all : few),
+    // Kernels are compiled for the emulator, and run there one thread at a time.
+    cases: (all, few) => (FULL_RUN ? all : few),
     spread: everySecond(waveSize === 32 ? 0 : 1),
+    inTurn: (all, few) => (FULL_RUN ? all : few),
     promptsInHalves: true,
     create: ({ deterministic = false } = {}) => openEmulated(waveSize, { deterministic }),
   };
@@ -91,6 +105,7 @@ const CARD_SUBJECT: Subject = {
   types: SUPPORTED.filter(({ name }) => hasDeviceLayout(name)),
   cases: (all) => all,
   spread: (all) => all,
+  inTurn: (all) => all,
   promptsInHalves: true,
   create: ({ deterministic = false } = {}) => openCard({ deterministic }),
 };
@@ -117,7 +132,7 @@ export function describeSubjects(
 ): void {
   for (const subject of CPU_SUBJECTS) describeCpu(subject.name, () => body(subject));
   for (const waveSize of WAVE_SIZES) {
-    if ((oneWaveSize || !FULL) && onlyWaveSize !== undefined && waveSize !== onlyWaveSize) continue;
+    if ((oneWaveSize || !FULL_RUN) && onlyWaveSize !== undefined && waveSize !== onlyWaveSize) continue;
     const subject = emulatedSubject(waveSize);
     describeEmulator(subject.name, () => body(subject));
   }

@@ -2,10 +2,13 @@ import { expect, it } from "vitest";
 import { describeCpu, requireAddon } from "../conformance/subjects.js";
 import { OPERATIONS } from "../../src/graph/operation-table.js";
 import { Dice } from "../support/dice.js";
-import { attempt, mutated, spoiltLocations } from "./cpu-bindings.js";
+import type { NativeStepInput } from "../../src/backends/cpu/native-bindings.js";
+import { attempt, mutated, spoiltLocations, weightLocations } from "./cpu-bindings.js";
 import { KV_OPTIONS, validSpec, validStep } from "./cpu-program.js";
+import { FULL_RUN } from "../support/full-run.js";
 
-const CASES = process.env["ROCMFORGE_TEST_FULL"] === "1" ? 20_000 : 1500;
+const CASES = FULL_RUN ? 20_000 : 500;
+const STATE_CASES = Math.floor(CASES / 3);
 
 function specFor(seed: number): ReturnType<typeof validSpec> {
   const { isas } = requireAddon();
@@ -68,6 +71,58 @@ describeCpu("the native bindings of the CPU addon", () => {
     );
     expect(outcomes["INVALID"]).toBeGreaterThan(CASES / 3);
     expect(outcomes["ran"]).toBeGreaterThan(0);
+  });
+
+  it("refuses or computes mutated state slots", async () => {
+    const { stateReads, stateWrites, ...rest } = validStep();
+    const outcomes = await tally(STATE_CASES, (dice, seed) =>
+      attempt(requireAddon(), {
+        spec: specFor(seed),
+        steps: [{ ...rest, ...mutated({ stateReads, stateWrites }, dice) } as NativeStepInput, validStep()],
+      }),
+    );
+    expect(outcomes["INVALID"]).toBeGreaterThan(STATE_CASES / 3);
+    expect(outcomes["ran"]).toBeGreaterThan(0);
+  });
+
+  it.each([
+    [
+      "a slot that the cache does not have",
+      { stateReads: Int32Array.of(4, -1) },
+      /stateReads\[0\]: expected a slot below 4/,
+    ],
+    [
+      "no slot in the middle of a text",
+      { stateReads: Int32Array.of(1, -1), positions: 3 },
+      /stateReads\[1\]: expected a slot/,
+    ],
+    [
+      "a slot that another sequence writes",
+      { stateReads: Int32Array.of(2, -1) },
+      /stateReads\[0\]: .*no other sequence/,
+    ],
+    ["too few slots", { stateWrites: Int32Array.of(0) }, /stateWrites: expected 11 entries, found 1/],
+    ["no slots at all", { stateReads: undefined }, /stateReads: expected 2 entries, found 0/],
+  ])("refuses %s", async (_, changed, message) => {
+    const addon = requireAddon();
+    const spec = specFor(1);
+    const program = addon.compile(spec);
+    program.bind(weightLocations(addon, spec));
+    const cache = addon.createKvCache(KV_OPTIONS);
+    const positions = Int32Array.of(
+      0,
+      1,
+      2,
+      3,
+      4,
+      5,
+      6,
+      7,
+      8,
+      "positions" in changed ? 1 : 0,
+      "positions" in changed ? 2 : 1,
+    );
+    expect(() => program.run({ ...validStep(), ...changed, positions } as NativeStepInput, cache)).toThrow(message);
   });
 
   it("refuses weights that lie elsewhere than they could", async () => {

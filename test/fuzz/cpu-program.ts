@@ -21,12 +21,20 @@ const LATENT_VALUES = 16;
 const VOCABULARY = 40;
 const BLOCK_TOKENS = 4;
 const BLOCKS = 6;
+const TAPS = 3;
+const STATE_WIDTH = 8;
+const STATE_SLOTS = 4;
+/** Of the convolution, the delta net, the scan and a row. */
+const STATES = [(TAPS - 1) * WIDTH, HEADS * 8 * 8, HEADS * STATE_WIDTH * 8, HEADS * 8];
 
 /** A layer with keys and values, and one whose values are in its keys. */
-const KV_SHAPE = kvShapeOf([
-  { kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
-  { kvHeads: 1, keyWidth: LATENT, valueWidth: 0 },
-]);
+const KV_SHAPE = kvShapeOf(
+  [
+    { kvHeads: KV_HEADS, keyWidth: HEAD_WIDTH, valueWidth: HEAD_WIDTH },
+    { kvHeads: 1, keyWidth: LATENT, valueWidth: 0 },
+  ],
+  STATES,
+);
 
 /** How far back queries see each of the layers. */
 const GROUPS = [
@@ -41,6 +49,7 @@ export const KV_OPTIONS: NativeKvOptions = {
   blocks: BLOCKS,
   blockTokens: BLOCK_TOKENS,
   type: "f16",
+  stateSlots: STATE_SLOTS,
 };
 
 /** A network of experts with everything that one may have, and latent attention after it. */
@@ -108,6 +117,60 @@ function expertsAndLatent(graph: GraphBuilder, input: ValueId): ValueId {
   return graph.glu(graph.columns(fed, "gate", 0, 1), graph.unweightedRmsNorm(attended, 1e-5, HEAD_WIDTH), "sigmoid");
 }
 
+/** Every operation with a recurrent state, one after the other. */
+function recurrentLayers(graph: GraphBuilder, input: ValueId): ValueId {
+  const convolved = graph.emit("convolved", {
+    kind: "causal-conv",
+    state: 0,
+    input,
+    weight: graph.table("conv.weight", [TAPS, WIDTH]),
+    bias: graph.vector("conv.bias", WIDTH),
+    activation: "silu",
+  });
+  const gates = graph.columns(convolved, "gates", 0, HEADS);
+  const remembered = graph.emit("delta net", {
+    kind: "delta-net",
+    state: 1,
+    input: convolved,
+    alpha: gates,
+    beta: graph.columns(convolved, "beta", HEADS, HEADS),
+    decay: graph.vector("delta.decay", HEADS),
+    bias: graph.vector("delta.bias", HEADS),
+    keyHeads: 2,
+    valueHeads: HEADS,
+    headWidth: 8,
+    keyHeadOrder: "grouped",
+    epsilon: 1e-6,
+  });
+  const scanned = graph.emit("scan", {
+    kind: "ssm-scan",
+    state: 2,
+    input: graph.columns(convolved, "scanned", 0, HEADS * 8 + 2 * 2 * STATE_WIDTH),
+    step: gates,
+    decay: graph.table("scan.decay", [1, HEADS]),
+    bias: graph.vector("scan.bias", HEADS),
+    skip: graph.table("scan.skip", [1, HEADS]),
+    heads: HEADS,
+    headWidth: 8,
+    groups: 2,
+    stateWidth: STATE_WIDTH,
+  });
+  const normed = graph.emit("row norm", {
+    kind: "rms-norm",
+    input: graph.glu(remembered, scanned, "relu"),
+    weight: graph.table("row.norm", [8, HEADS]),
+    groupWidth: 8,
+    rowWeights: true,
+    epsilon: 1e-5,
+  });
+  const half = (offset: number): ValueId =>
+    graph.emit("half", { kind: "head-columns", input, heads: HEADS, offset, width: HEAD_WIDTH / 2 });
+  const sum = graph.add(normed, graph.glu(half(0), half(8), "identity"));
+  const before = graph.emit("before", { kind: "previous-row", state: 3, input: sum, width: HEADS * 8 });
+  graph.stateWrite(3, sum);
+  return graph.add(sum, before);
+}
+
 /** One layer with every kind of group, and what does not fuse besides. */
 function smallProgram(): Program {
   const graph = new GraphBuilder({
@@ -150,7 +213,8 @@ function smallProgram(): Program {
     const fed = graph.rmsNorm(middle, "ffn", 1e-5);
     const gated = graph.glu(wide("gate", fed, INNER), wide("up", fed, INNER), "gelu");
     const sum = graph.add(middle, wide("down", gated, WIDTH, INNER));
-    const mixed = expertsAndLatent(graph, sum);
+    const recurrent = graph.matmul(recurrentLayers(graph, sum), "recurrent", { inputs: HEADS * 8, outputs: WIDTH });
+    const mixed = expertsAndLatent(graph, graph.add(recurrent, sum));
     const quantized = graph.rmsNorm(graph.quantizeActivations(mixed), "heads", 1e-6, HEAD_WIDTH);
     const kept = graph.selectRows(graph.rope(quantized, { heads: 4, ...rotation }), "outputs");
     return {
@@ -196,6 +260,8 @@ export function validStep(): NativeStepInput {
     sequenceOffsets: Int32Array.of(0, 9, 11),
     blockTables: Int32Array.of(3, 0, 5, 2, 1, 0, 3, 2),
     tableOffsets: Int32Array.of(0, 3, 4, 7, 8),
+    stateReads: Int32Array.of(1, -1),
+    stateWrites: Int32Array.of(-1, -1, 0, -1, -1, -1, -1, -1, 1, 2, -1),
     outputs: [
       { row: 2, want: "hidden", count: 0, biasIds: undefined, biasValues: undefined, allowMask: undefined },
       {

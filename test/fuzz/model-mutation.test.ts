@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import { fuzzContents, fuzzHeaders } from "./model-mutation.js";
 
-test("600 models with broken headers run or are refused, never more", async () => {
-  const report = await fuzzHeaders(50_000, 600);
-  expect(report.ran).toBeGreaterThan(30);
+test("300 models with broken headers run or are refused, never more", async () => {
+  const report = await fuzzHeaders(50_000, 300);
+  expect(report.ran).toBeGreaterThan(15);
   expect([...report.refused.keys()]).toEqual(
     expect.arrayContaining(["GGUF_HYPERPARAMETER", "GGUF_TOKENIZER", "MODEL_INVALID"]),
   );

@@ -33,6 +33,44 @@ function launched(context: LoweringContext, tokens: number): readonly LaunchSpec
     .filter(({ grid }) => grid(size).every((blocks) => blocks > 0));
 }
 
+/** Of the second layer, which is the first with experts, from its first matmul on to that of the next layer. */
+function layerLabels(tokens: number): readonly string[] {
+  const { fused, weights } = publishedModel("glm4.7-flash", "Q4_K");
+  const device = { ...H200, architecture: "sm_90" };
+  const context = createContext({ fused, weights, limits: LIMITS, device, kind: "cuda", deterministic: false });
+  const size = exactSize({
+    tokens,
+    sequences: tokens,
+    outputs: 1,
+    scored: 1,
+    tiles: 1,
+    longest: 160,
+    longestRun: 1,
+  });
+  const labels = lowerStep(context, { tokens: batchClass(tokens), outputs: batchClass(1), blas: false })
+    .filter(isLaunch)
+    .filter(({ grid }) => grid(size).every((blocks) => blocks > 0))
+    .map(({ label }) => label);
+  const end = labels.indexOf("sum of slots and norm") + 1;
+  const keys = labels.indexOf("latent key and queries", labels.indexOf("latent key and queries") + 1);
+  return labels.slice(keys - 3, end);
+}
+
+describe("a layer of latent attention and experts", () => {
+  const attention = ["gemm", "norm", "gemm", "latent key and queries", "grouped gemm", "attention", "grouped gemm"];
+  const router = ["input", "gemm", "norm", "gemv", "route and order of experts"];
+
+  it("is sixteen launches for 64 sequences that decode", () => {
+    const experts = ["gate and up, grouped gemm", "input of slots", "grouped gemm", "sum of slots and norm"];
+    expect(layerLabels(64)).toEqual([...attention, ...router, ...experts]);
+  });
+
+  it("is fifteen launches for 16 sequences that decode", () => {
+    const experts = ["gate and up, sorted gemv", "sorted gemv", "sum of slots and norm"];
+    expect(layerLabels(16)).toEqual([...attention, ...router, ...experts]);
+  });
+});
+
 describe("a network of experts", () => {
   it.each([1, 8])("is three launches for %i tokens, after the layer's own", (tokens) => {
     const context = contextOf("qwen3-30b-a3b");
@@ -52,28 +90,30 @@ describe("a network of experts", () => {
     expect(sums(true)).toBe(3);
   });
 
-  it.each([16, 64])("has a shared expert as one more matrix of its grouped matmuls for %i tokens", (tokens) => {
-    const launches = launched(contextOf("glm4.7-flash", false, "Q4_K"), tokens);
-    const labels = launches.map(({ label }) => label);
-    const route = labels.indexOf("route");
-    expect(labels.slice(route - 2, route + 6)).toEqual([
-      "norm",
-      "gemv",
-      "route",
-      "order of experts",
-      "gate and up, grouped gemm",
-      "input of slots",
-      "grouped gemm",
-      "sum of slots",
-    ]);
-    const gated = launches.find(({ label }) => label === "gate and up, grouped gemm");
-    if (gated === undefined) throw new Error("no launch computes gate and up");
-    expect(gated.variants.every(({ defines }) => defines["SHARED_EXPERT"] === 1)).toBe(true);
-    const source = loadKernelSource(gated.file).kernel(gated.variants[0].kernel).layout;
-    expect(Object.keys({ ...gated.arguments, ...gated.sized?.(sizeOf(tokens)) }).toSorted()).toEqual(
-      source.fields.map((field) => field.name).toSorted(),
-    );
-  });
+  it.each([
+    [16, ["route and order of experts"], ["gate and up, sorted gemv", "sorted gemv"]],
+    [64, ["route and order of experts"], ["gate and up, grouped gemm", "input of slots", "grouped gemm"]],
+    [65, ["route", "order of experts"], ["gate and up, grouped gemm", "input of slots", "grouped gemm"]],
+  ] as const)(
+    "has a shared expert as one more matrix of its grouped matmuls for %i tokens",
+    (tokens, order, matmuls) => {
+      const launches = launched(contextOf("glm4.7-flash", false, "Q4_K"), tokens);
+      const labels = launches.map(({ label }) => label);
+      const route = labels.indexOf(order[0]);
+      const expected = ["norm", "gemv", ...order, ...matmuls, "sum of slots and norm", "gemm"];
+      expect(labels.slice(route - 2, route - 2 + expected.length)).toEqual(expected);
+      for (const label of matmuls.filter((name) => name !== "input of slots")) {
+        // Without a router the matrices of heads are grouped matmuls too.
+        const launch = launches.find((each) => each.label === label && each.variants[0].defines["ROUTED"] !== 0);
+        if (launch === undefined) throw new Error(`no launch is called ${label}`);
+        expect(launch.variants.every(({ defines }) => defines["SHARED_EXPERT"] === 1)).toBe(true);
+        const source = loadKernelSource(launch.file).kernel(launch.variants[0].kernel).layout;
+        expect(Object.keys({ ...launch.arguments, ...launch.sized?.(sizeOf(tokens)) }).toSorted()).toEqual(
+          source.fields.map((field) => field.name).toSorted(),
+        );
+      }
+    },
+  );
 
   it("gets every argument that its kernels declare", () => {
     for (const name of ["qwen3-30b-a3b", "gpt-oss-20b"] as const) {

@@ -46,7 +46,7 @@ describeEmulator("weights", () => {
     await using registering = backend;
     expect(await logitsOf(file, registering)).toEqual(expected);
     expect(calls.get("registerHost")).toBeGreaterThan(0);
-    await vi.waitFor(() => expect(calls.get("unregisterHost")).toBe(calls.get("registerHost")));
+    await vi.waitFor(() => expect(calls.get("unregisterHost")).toBe(calls.get("registerHost")), { timeout: 60_000 });
   });
 
   it("are read where the driver refuses the pages", async () => {

@@ -111,10 +111,10 @@ describe("kernels", () => {
       await using model = await openModel(path, backend);
       await model.run([promptStep(5)]);
       compiler.hold = new Promise((resolve) => (release = resolve));
-      await vi.waitFor(() => expect(compiler.asked.length).toBeGreaterThan(10));
+      await vi.waitFor(() => expect(compiler.asked.length).toBeGreaterThan(10), { timeout: 60_000 });
     }
     const ending = backend[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(compiler.asked.at(-1)?.signal?.aborted).toBe(true));
+    await vi.waitFor(() => expect(compiler.asked.at(-1)?.signal?.aborted).toBe(true), { timeout: 60_000 });
     const { length } = compiler.asked;
     release();
     await ending;

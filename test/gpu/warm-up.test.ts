@@ -209,7 +209,7 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
     const cache = folder.file("choices");
     const first = await choicesFor(cache);
     expect(first).toBeGreaterThan(2);
-    await vi.waitFor(async () => expect(await choicesFor(cache)).toBe(0));
+    await vi.waitFor(async () => expect(await choicesFor(cache)).toBe(0), { timeout: 60_000 });
     for (const name of readdirSync(cache)) {
       const path = join(cache, name);
       if (readFileSync(path).includes('{"')) truncateSync(path, statSync(path).size - 1);

@@ -13,6 +13,7 @@ import { anyBlocks } from "../conformance/models/random-blocks.js";
 import { Dice } from "../support/dice.js";
 import { describeEmulator } from "./emulator/build.js";
 import { emulatedHip, type WaveSize } from "./emulated-hip.js";
+import { FULL_RUN } from "../support/full-run.js";
 
 /** A weight of these is one product of numbers that a half can be; others are rounded on the way. */
 const EXACT_TYPES: readonly SupportedTypeName[] = [
@@ -26,7 +27,7 @@ const EXACT_TYPES: readonly SupportedTypeName[] = [
   "NVFP4",
 ];
 const FEW_TYPES: readonly SupportedTypeName[] = ["IQ4_NL", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4"];
-const TYPES = process.env["ROCMFORGE_TEST_FULL"] === "1" ? EXACT_TYPES : FEW_TYPES;
+const TYPES = FULL_RUN ? EXACT_TYPES : FEW_TYPES;
 const WAVE_SIZES: readonly WaveSize[] = [32, 64];
 /** Rows whose planes end between multiples of 16 bytes. */
 const WIDTH = 768;

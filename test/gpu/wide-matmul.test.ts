@@ -12,6 +12,7 @@ import {
   mixtureCase,
 } from "../conformance/experts-case.js";
 import { hiddenOf, normalisedError, plainStep, type ProgramCase, runSteps } from "../conformance/harness.js";
+import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
 import { emulatedHip } from "./emulated-hip.js";
 import { describeEmulator } from "./emulator/build.js";
 import { watchDriver } from "./watched-device.js";
@@ -72,6 +73,14 @@ describeEmulator("wide products", () => {
     const tokens = wanted.choice === undefined ? HEAD_TOKENS : TOKENS;
     const error = await errorOf(groupedCase(wanted, TOKENS), wanted.slots * wanted.rows, tokens);
     expect(error).toBeLessThan(MATMUL_TOLERANCE);
+  });
+
+  it.each(LATENT_LAYERS.slice(1, 2))("take the heads of latent attention as they were left: $title", async (layer) => {
+    await using reference = new ReferenceBackend();
+    const [wanted, steps, width] = [latentLayerCase(layer), latentSteps([40]), layer.heads * layer.valueWidth];
+    const [expected, found] = await Promise.all([runSteps(reference, wanted, steps), runSteps(backend, wanted, steps)]);
+    for (const [index, rows] of found.entries())
+      expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(MATMUL_TOLERANCE);
   });
 
   it("compute a network of experts", async () => {

@@ -153,6 +153,41 @@ describe("a constraint", () => {
     expect(await allowed(constraint)).toEqual(ends);
   });
 
+  test("gives the masks along a draft as far as it is allowed, those that it gives token by token", async () => {
+    const grammar = await compiler.compile({ kind: "regex", pattern: "(yes|no), (yes|no)" });
+    const right = tokensOf("yes, no");
+    const wrong = tokensOf(" maybe");
+    using constraint = grammar.constraint();
+    using other = grammar.constraint();
+    const { tokens, masks } = await constraint.allowedAlong([...right, ...wrong], right.length + wrong.length);
+    expect(tokens.slice(0, right.length)).toEqual(right);
+    expect(masks.length).toBe(tokens.length + 1);
+    for (const [index, mask] of masks.entries()) {
+      expect(allowedTokens(mask, tokenizer.vocabularySize)).toEqual(await allowed(other));
+      if (index < tokens.length) other.accept(tokens[index] as number);
+    }
+    // The path was only looked at: the text is where it was.
+    using fresh = grammar.constraint();
+    expect(await allowed(constraint)).toEqual(await allowed(fresh));
+  });
+
+  test("follows tokens that are the only allowed ones, and no more than requested", async () => {
+    const bytes = letters([..."abcxyz"]);
+    await using single = new GrammarCompiler(bytes);
+    const grammar = await single.compile({ kind: "regex", pattern: "abc[xy]abc" });
+    const idOf = (letter: string): number => bytes.encode(letter, { addSpecial: false })[0] as number;
+    const path = [..."abc"].map(idOf);
+    using constraint = grammar.constraint();
+    expect((await constraint.allowedAlong([], 8)).tokens).toEqual(path);
+    expect((await constraint.allowedAlong([], 2)).tokens).toEqual(path.slice(0, 2));
+    expect((await constraint.allowedAlong([...path, idOf("x")], 8)).tokens.slice(0, 7)).toEqual([
+      ...path,
+      idOf("x"),
+      ...path,
+    ]);
+    expect((await constraint.allowedAlong([idOf("z")], 8)).tokens).toEqual(path);
+  });
+
   test("rejects a token that was not allowed, and stays so", async () => {
     const grammar = await compiler.compile(yes);
     using constraint = grammar.constraint();
@@ -491,6 +526,22 @@ describe("hostile grammars", () => {
     for (const token of tokensOf('cd"}')) constraint.accept(token);
     expect(await allowed(constraint)).toEqual(ends);
     await constraint.finish();
+  });
+
+  test("a schema with thousands of optional properties is followed", async () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 4000 }, (_, index) => [`p${index}`, { type: "integer" }]),
+    );
+    // However busy the machine is: the server's own limit is two seconds.
+    const patient = { quickCompileMs: 60_000, compileMs: 60_000, maskDeadlineMs: 60_000 };
+    await using slow = new GrammarCompiler(tokenizer, patient);
+    const grammar = await slow.compile({ kind: "schema", schema: { type: "object", properties } });
+    using constraint = grammar.constraint();
+    for (const token of tokensOf('{"p7":1,"p3999":2}')) {
+      expect(await allowed(constraint)).toContain(token);
+      constraint.accept(token);
+    }
+    expect(await allowed(constraint)).toContain(ends[0]);
   });
 
   test("a list of thousands of values is followed", async () => {

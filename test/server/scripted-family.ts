@@ -96,5 +96,7 @@ function summaryOf({ prompt }: CompletionRequest, choice: ChoiceSummary): Comple
     timeToFirstTokenMs: 1,
     tokensPerSecond: 1,
     preemptions: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
   };
 }

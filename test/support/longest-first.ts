@@ -8,7 +8,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * it mind no slow machine; servers and others with time limits follow when it is done.
  */
 export const LONGEST_FILES: readonly string[] = [
-  "test/project/native/native.test.ts",
+  "test/project/native/native.full.test.ts",
   "test/conformance/models.test.ts",
   "test/conformance/cache-groups.test.ts",
   "test/conformance/attributes.test.ts",
@@ -32,6 +32,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/server/serving/hostile.test.ts",
   "test/project/native-build.test.ts",
   "test/project/examples.test.ts",
+  "test/project/document-programs.test.ts",
   "test/project/scripts.test.ts",
   "test/library/chat/hostile-templates.test.ts",
   "test/server/tool-conventions.test.ts",
@@ -42,6 +43,8 @@ export const LONGEST_FILES: readonly string[] = [
   "test/server/serving/soak.test.ts",
   "test/cli/bench.test.ts",
   "test/fuzz/cpu-bindings.test.ts",
+  "test/cli/run.test.ts",
+  "test/cli/doctor.test.ts",
   "test/cli/pull.test.ts",
   "test/hub/interruptions.test.ts",
   "test/fuzz/family-mutation.test.ts",
@@ -55,7 +58,7 @@ export class LongestFirst extends BaseSequencer {
 }
 
 function placeOf({ moduleId, project }: TestSpecification): number {
-  if (!project.config.isolate) return LONGEST_FILES.length + 1;
+  if (project.name === "unit") return LONGEST_FILES.length + 1;
   const place = LONGEST_FILES.findIndex((file) => moduleId.endsWith(`/${file}`));
   return place === -1 ? LONGEST_FILES.length : place;
 }

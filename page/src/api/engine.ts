@@ -9,12 +9,28 @@ import { type ModelResidency, type StateChanges, withChanges } from "./residency
 export interface EngineActivity {
   readonly running: number;
   readonly queued: number;
-  readonly step: { readonly sequences: number; readonly prefill_tokens: number; readonly decode_tokens: number };
+  readonly step: {
+    readonly sequences: number;
+    readonly prefill_tokens: number;
+    readonly decode_tokens: number;
+    readonly draft_tokens: number;
+  };
   readonly generated_tokens_per_second: number | null;
   readonly kv_blocks: { readonly total: number; readonly free: number; readonly cached: number };
+  /** Slots for recurrent states; null if the model has no recurrent layers. */
+  readonly state_slots: {
+    readonly total: number;
+    readonly free: number;
+    readonly checkpoints: number;
+    readonly evicted_checkpoints: number;
+    readonly bytes: number;
+  } | null;
   readonly prompt_tokens: number;
   readonly cached_tokens: number;
+  readonly computed_tokens: number;
   readonly generated_tokens: number;
+  readonly draft_tokens: number;
+  readonly accepted_draft_tokens: number;
   readonly steps: number;
   readonly steps_seconds: number;
   readonly preemptions: number;

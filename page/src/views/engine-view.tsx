@@ -39,7 +39,7 @@ function Activity({ engine }: { readonly engine: EngineActivity }) {
     last.current = engine;
     rates.current = [...rates.current, engine.generated_tokens_per_second ?? 0].slice(-MAX_SAMPLES);
   }
-  const { step, kv_blocks: blocks, warm_up: warmUp } = engine;
+  const { step, kv_blocks: blocks, state_slots: slots, warm_up: warmUp } = engine;
   const used = blocks.total - blocks.free - blocks.cached;
   const share = (count: number): string =>
     blocks.total === 0 ? "0" : String(Math.round((100 * count) / blocks.total));
@@ -107,6 +107,23 @@ function Activity({ engine }: { readonly engine: EngineActivity }) {
           {formatCount(blocks.total)} blocks: {share(used)} % in use, {share(blocks.cached)} % kept for prefixes
         </p>
       </section>
+      {slots !== null && (
+        <section class="card">
+          <h3>Recurrent states</h3>
+          <Bar
+            label="Slots for recurrent states"
+            parts={[
+              { name: "in use", value: Math.max(0, slots.total - slots.free - slots.checkpoints), class: "used" },
+              { name: "checkpoints", value: slots.checkpoints, class: "cached" },
+            ]}
+            total={Math.max(1, slots.total)}
+          />
+          <p class="legend">
+            {formatCount(slots.total)} slots of {formatBytes(slots.bytes / Math.max(1, slots.total))}:{" "}
+            {formatCount(slots.checkpoints)} checkpoints kept, {formatCount(slots.evicted_checkpoints)} evicted
+          </p>
+        </section>
+      )}
       {warmUp.done < warmUp.steps && (
         <section class="card">
           <h3>Warm-up</h3>
@@ -124,6 +141,14 @@ function Activity({ engine }: { readonly engine: EngineActivity }) {
           value={engine.steps === 0 ? "–" : `${((1000 * engine.steps_seconds) / engine.steps).toFixed(1)} ms`}
         />
         <Fact name="Generated" value={`${formatCount(engine.generated_tokens)} tokens`} />
+        <Fact
+          name="Accepted drafts"
+          value={
+            engine.draft_tokens === 0
+              ? "–"
+              : `${Math.round((100 * engine.accepted_draft_tokens) / engine.draft_tokens)} % of ${formatCount(engine.draft_tokens)}`
+          }
+        />
         <Fact name="Preemptions" value={formatCount(engine.preemptions)} />
       </dl>
     </>

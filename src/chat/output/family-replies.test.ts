@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { FULL_RUN } from "../../../test/support/full-run.js";
 import { type CallConvention, CONVENTIONS, conventionOf } from "./conventions.js";
 import { answerMarks, callConvention, reasoningMarks } from "./convention.js";
 import type { ChatOutputParserOptions } from "./output-parser.js";
@@ -374,7 +375,7 @@ describe("any reply of any convention", () => {
   });
 
   test("takes linear time, however long its calls are", () => {
-    const size = 100_000;
+    const size = FULL_RUN ? 100_000 : 50_000;
     for (const convention of NAMES) {
       const { prefix, suffix } = conventionOf(convention).spell("search", 0);
       const long = [
@@ -390,7 +391,7 @@ describe("any reply of any convention", () => {
         expect(text.length + calls.length).toBeGreaterThanOrEqual(0);
       }
     }
-  }, 60_000);
+  });
 });
 
 test("conventions are told from what templates write, and from the vocabulary if they write nothing", () => {

@@ -63,6 +63,13 @@ export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
+/** What became of drafts, by the names that llama.cpp's server uses; nothing if none was verified. */
+export function draftTimings(...summaries: readonly CompletionSummary[]): object {
+  const drafted = summaries.reduce((total, { draftedTokens }) => total + draftedTokens, 0);
+  const accepted = summaries.reduce((total, { acceptedTokens }) => total + acceptedTokens, 0);
+  return drafted === 0 ? {} : { timings: { draft_n: drafted, draft_n_accepted: accepted } };
+}
+
 /** Token counts of all prompts together. */
 export function usageOf(...summaries: readonly CompletionSummary[]): object {
   const sum = (count: (summary: CompletionSummary) => number): number =>

@@ -119,6 +119,11 @@ test("in turns, what JSON.parse refuses is refused", () => {
   );
 });
 
+test("in turns, a long text without its closing quote is refused", () => {
+  for (const text of [`"${"a".repeat(60)}`, `"${"a".repeat(60)}\\`, `"${"a".repeat(60)}\\"`, `["${"a".repeat(60)}`])
+    expect(() => readInTurns(Buffer.from(text), 24)).toThrow(/not JSON/);
+});
+
 test("in turns, texts are cut between characters and escapes", () => {
   const escapes = String.raw`é😀\u00e9\ud83d\ude00\\\"\n`;
   const text = `{"a":"${escapes.repeat(50)}","__proto__":{"b":${JSON.stringify(Array.from({ length: 40 }, (_, index) => index))}}, "c" : [ ] }`;

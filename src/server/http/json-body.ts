@@ -44,7 +44,7 @@ export function parseJsonBody(bytes: Uint8Array, bounds: JsonBounds): unknown {
   const turns = outlineOf(bytes, bounds, Infinity);
   const outline = turns.next();
   if (outline.done !== true) throw new RangeError("a small body has one turn");
-  // Unmatched brackets are left to JSON.parse to report.
+  // Unmatched brackets and quotes are left to JSON.parse to report.
   if (outline.value.problem !== undefined && outline.value !== UNMATCHED) throw refused(outline.value.problem);
   return parseText(decode(bytes, false));
 }

@@ -46,7 +46,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** The outline of a text whose brackets do not match. */
+/** The outline of a text whose brackets or quotes do not match. */
 export const UNMATCHED: OutlinedJson = {
   problem: "expected a JSON object, found text that is not JSON",
   root: undefined,
@@ -88,7 +88,8 @@ export function* outlineOf(bytes: Uint8Array, bounds: JsonBounds, chunkBytes: nu
           turnEnd = at + TURN_BYTES;
           yield;
         }
-        close({ kind: "text", start, end: Math.min(at + 1, bytes.length), commas: [], children: [] });
+        if (at >= bytes.length) return UNMATCHED;
+        close({ kind: "text", start, end: at + 1, commas: [], children: [] });
         lastMark = at;
         break;
       }

@@ -2,8 +2,8 @@
 // /metrics is requested. Invariant: labels come from small closed sets (routes, statuses, served models), whatever
 // clients send.
 
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { CompletionSummary, EngineStatistics, ModelPool } from "../../engine/serving.js";
+import { Counter, Gauge, Histogram, Registry } from "./prometheus.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const FIRST_TOKEN_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60];
@@ -29,6 +29,32 @@ const ENGINE_METRICS: readonly EngineMetric[] = [
     name: "kv_blocks_cached",
     help: "Blocks that no request uses, kept for prompts with the same prefix.",
     value: ({ cachedBlocks }) => cachedBlocks,
+  },
+  {
+    name: "state_slots",
+    help: "Slots for recurrent states; 0 for a model without recurrent layers.",
+    value: ({ stateSlots }) => stateSlots,
+  },
+  {
+    name: "state_slots_free",
+    help: "Slots that neither a sequence nor a checkpoint uses.",
+    value: ({ freeStateSlots }) => freeStateSlots,
+  },
+  { name: "state_bytes", help: "Bytes of all slots for recurrent states.", value: ({ stateBytes }) => stateBytes },
+  {
+    name: "checkpoints",
+    help: "Recurrent states that are kept for prompts with the same prefix.",
+    value: ({ checkpoints }) => checkpoints,
+  },
+  {
+    name: "checkpoints_evicted",
+    help: "Checkpoints evicted since the model was loaded.",
+    value: ({ evictedCheckpoints }) => evictedCheckpoints,
+  },
+  {
+    name: "computed_tokens",
+    help: "Tokens that steps have computed since the model was loaded, of prompts and of answers.",
+    value: ({ computedTokens }) => computedTokens,
   },
   { name: "steps", help: "Steps since the model was loaded.", value: ({ steps }) => steps },
   {
@@ -83,6 +109,8 @@ export class ServerMetrics {
   readonly #promptTokens: Counter<"model">;
   readonly #cachedTokens: Counter<"model">;
   readonly #generatedTokens: Counter<"model">;
+  readonly #draftedTokens: Counter<"model">;
+  readonly #acceptedTokens: Counter<"model">;
   readonly #firstTokenSeconds: Histogram<"model">;
   readonly #tokenSeconds: Histogram<"model">;
   readonly #queueSeconds: Histogram<"model">;
@@ -108,6 +136,8 @@ export class ServerMetrics {
     this.#promptTokens = counter("prompt_tokens_total", "Prompt tokens, cached ones included.", "model");
     this.#cachedTokens = counter("cached_tokens_total", "Prompt tokens found in the KV cache.", "model");
     this.#generatedTokens = counter("generated_tokens_total", "Generated tokens.", "model");
+    this.#draftedTokens = counter("draft_tokens_total", "Draft tokens that were verified.", "model");
+    this.#acceptedTokens = counter("accepted_draft_tokens_total", "Draft tokens that were accepted.", "model");
     this.#firstTokenSeconds = histogram(
       "time_to_first_token_seconds",
       "From a request to its first token.",
@@ -142,6 +172,8 @@ export class ServerMetrics {
     this.#promptTokens.inc({ model }, summary.promptTokens);
     this.#cachedTokens.inc({ model }, summary.cachedTokens);
     this.#generatedTokens.inc({ model }, summary.generatedTokens);
+    this.#draftedTokens.inc({ model }, summary.draftedTokens);
+    this.#acceptedTokens.inc({ model }, summary.acceptedTokens);
     this.#queueSeconds.observe({ model }, summary.queuedMs / MS_PER_SECOND);
     if (summary.generatedTokens > 0)
       this.#firstTokenSeconds.observe({ model }, summary.timeToFirstTokenMs / MS_PER_SECOND);

@@ -11,6 +11,8 @@ interface RequestErrorOptions {
   /** The field at fault: `messages[0].role`. */
   readonly param?: string;
   readonly retryAfterMs?: number;
+  /** `error.details` in Anthropic's form, by which its clients decide how to go on. */
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
   readonly cause?: unknown;
 }
 
@@ -20,14 +22,16 @@ export class RequestError extends Error {
   readonly code: string;
   readonly param: string | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(message: string, { status, code, param, retryAfterMs, cause }: RequestErrorOptions) {
+  constructor(message: string, { status, code, param, retryAfterMs, details, cause }: RequestErrorOptions) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "RequestError";
     this.status = status;
     this.code = code;
     this.param = param;
     this.retryAfterMs = retryAfterMs;
+    this.details = details;
   }
 
   /** In whole seconds, for the header Retry-After. */
@@ -215,13 +219,22 @@ function openAiType({ status }: RequestError): string {
 /** The body of an error in Anthropic's form. */
 interface AnthropicErrorBody {
   readonly type: "error";
-  readonly error: { readonly type: string; readonly message: string };
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    readonly details?: Readonly<Record<string, unknown>>;
+  };
   readonly request_id: string | null;
 }
 
 /** An error in Anthropic's form. */
 export function anthropicErrorBody(error: RequestError, requestId: string | null): AnthropicErrorBody {
-  return { type: "error", error: { type: anthropicType(error), message: error.message }, request_id: requestId };
+  const { message, details } = error;
+  return {
+    type: "error",
+    error: { type: anthropicType(error), message, ...(details === undefined ? {} : { details }) },
+    request_id: requestId,
+  };
 }
 
 function anthropicType({ status }: RequestError): string {

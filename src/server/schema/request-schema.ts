@@ -13,6 +13,8 @@ interface Refusal {
   readonly instead: string;
   /** Values that are accepted because they ask for the default. */
   readonly unless?: readonly unknown[];
+  /** Added to the error in Anthropic's form. */
+  readonly details?: Readonly<Record<string, unknown>>;
 }
 
 /** The fields of a request, and what happens to those that are not supported. */
@@ -65,7 +67,7 @@ export function readRequest<Body>(schema: RequestSchema<Body>, body: unknown, po
 }
 
 function refuseUnsupported(schema: RequestSchema, body: Readonly<Record<string, unknown>>): void {
-  for (const [name, { instead, unless = [] }] of Object.entries(schema.refused)) {
+  for (const [name, { instead, unless = [], details }] of Object.entries(schema.refused)) {
     const value = body[name];
     if (!Object.hasOwn(body, name) || value === null) continue;
     if (unless.some((harmless) => JSON.stringify(harmless) === JSON.stringify(value))) continue;
@@ -73,6 +75,7 @@ function refuseUnsupported(schema: RequestSchema, body: Readonly<Record<string, 
       status: 400,
       code: "unsupported_parameter",
       param: name,
+      details,
     });
   }
 }

@@ -73,6 +73,8 @@ export class FakeModel implements ModelEngine {
   script: FakeScript = {};
   /** If undefined, the model has no file, and its texts are tokenized on the main thread. */
   readHeader?: () => Promise<HeaderBytes>;
+  /** As with recurrent layers. */
+  keepsCheckpoints = false;
   running = 0;
   cancelled = 0;
 
@@ -238,6 +240,8 @@ function summaryOf(request: CompletionRequest, choices: CompletionSummary["choic
     timeToFirstTokenMs: 3,
     tokensPerSecond: 4,
     preemptions: 0,
+    draftedTokens: 0,
+    acceptedTokens: 0,
   };
 }
 
@@ -247,14 +251,23 @@ const EMPTY_STATISTICS: EngineStatistics = {
   stepSequences: 0,
   stepPrefillTokens: 0,
   stepDecodeTokens: 0,
+  stepDraftTokens: 0,
   blocks: 8,
   freeBlocks: 8,
   cachedBlocks: 0,
+  stateSlots: 0,
+  freeStateSlots: 0,
+  stateBytes: 0,
+  checkpoints: 0,
+  evictedCheckpoints: 0,
+  computedTokens: 0,
   steps: 5,
   promptTokens: 0,
   cachedTokens: 0,
   generatedTokens: 0,
   preemptions: 0,
+  draftedTokens: 0,
+  acceptedTokens: 0,
   betweenStepsMs: 10,
   warmUpSteps: 8,
   warmUpStepsDone: 8,

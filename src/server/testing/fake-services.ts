@@ -26,6 +26,9 @@ export class FakeChat implements ChatRenderService {
     return {
       prompt,
       segments: [{ text: prompt, parseSpecial: true }],
+      // A next turn has another last character.
+      nextTurn:
+        conversation.showsNextTurn === true ? [{ text: `${prompt.slice(0, -1)};`, parseSpecial: true }] : undefined,
       addSpecial: true,
       stop: ["<end>"],
       printedTokens: new Set([300]),

@@ -97,7 +97,8 @@ export async function promptLogits(
   ids: readonly number[],
   { chunk, beside }: PromptRun,
 ): Promise<readonly Float32Array[]> {
-  using cache = plan.createKvCache(3 * BLOCK_TOKENS * SEQUENCE_BLOCKS);
+  using cache = plan.createKvCache(3 * BLOCK_TOKENS * SEQUENCE_BLOCKS, 3);
+  const isRecurrent = plan.program.kv.states !== undefined;
   const size = Math.min(chunk, plan.backend.maxStepTokens, ids.length);
   const rows: Float32Array[] = [];
   for (let start = 0; start < ids.length; start += size) {
@@ -110,7 +111,7 @@ export async function promptLogits(
       parts.push({ tokens: reversed.slice(start, start + size), first: start, sequence: 2 });
     }
     const wanted = parts.findIndex(({ sequence }) => sequence === 0);
-    const answers = await plan.step(stepOf(parts, wanted), cache);
+    const answers = await plan.step({ ...stepOf(parts, wanted), ...(isRecurrent ? slotsOf(parts) : {}) }, cache);
     for (const row of answers) {
       if (row.kind !== "logits") throw new Error(`logits were asked for, and ${row.kind} came`);
       rows.push(row.logits);
@@ -140,6 +141,16 @@ function stepOf(parts: readonly SequencePart[], wanted: number): StepInput {
       row: offsets[wanted] + index,
       want: { kind: "logits" },
     })),
+  };
+}
+
+/** The state slots of a step: each sequence has one of its own. */
+function slotsOf(parts: readonly SequencePart[]): Pick<StepInput, "stateReads" | "stateWrites"> {
+  return {
+    stateReads: Int32Array.from(parts, ({ first, sequence }) => (first === 0 ? -1 : sequence)),
+    stateWrites: Int32Array.from(
+      parts.flatMap(({ tokens, sequence }) => tokens.map((_, index) => (index === tokens.length - 1 ? sequence : -1))),
+    ),
   };
 }
 

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { Model } from "../../../src/model/model.js";
+import { FULL_RUN } from "../../support/full-run.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { BEST_SUBJECT, describeCpu, describeSubjects } from "../subjects.js";
 
@@ -16,7 +17,6 @@ const PERPLEXITIES = [
   ["fable-10m-Q8_0", 24.495],
 ] as const;
 const PERPLEXITY_TOLERANCE = 0.003;
-const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
 
 interface GoldenCase {
   readonly tokens: readonly number[];
@@ -55,11 +55,13 @@ async function nextLogProbabilities(model: Model, tokens: readonly number[]): Pr
 
 describeSubjects(
   (subject) => {
-    it.each(subject.cases(NAMES, FEW_NAMES))("%s drifts from exact no further than llama.cpp does", async (name) => {
+    it.each(subject.inTurn(NAMES, FEW_NAMES))("%s drifts from exact no further than llama.cpp does", async (name) => {
       await using model = await Model.open(local(MODELS[name]), subject.create());
       const drifts: number[] = [];
       const theirs: number[] = [];
-      for (const [key, { tokens, exact, asComputed }] of Object.entries(goldenCases(name))) {
+      const cases = Object.entries(goldenCases(name));
+      const short = cases.filter(([key]) => key !== "window");
+      for (const [key, { tokens, exact, asComputed }] of subject.cases(cases, short)) {
         const found = await nextLogProbabilities(model, tokens);
         const expected = exact.positions.flatMap(({ next }) => next ?? []);
         expect(found).toHaveLength(expected.length);
@@ -80,7 +82,7 @@ describeSubjects(
 const heldOut = local("../../../../shared/models/held-out-stories.txt");
 
 describeCpu("perplexity of the whole held-out text", () => {
-  it.skipIf(!FULL || !existsSync(heldOut)).each(PERPLEXITIES)(
+  it.skipIf(!FULL_RUN || !existsSync(heldOut)).each(PERPLEXITIES)(
     "of %s is llama.cpp's %f (needs npm run test:full and the held-out text in ../shared/models)",
     async (name, expected) => {
       await using model = await Model.open(local(MODELS[name]), BEST_SUBJECT.create());

@@ -9,8 +9,8 @@ import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
 import { logProbabilities } from "../models/log-probabilities.js";
 import { BEST_SUBJECT, describeCpu, describeSubjects } from "../subjects.js";
 import { type LongGoldenModel, longGoldenModels } from "./golden-architectures.js";
+import { FULL_RUN } from "../../support/full-run.js";
 
-const FULL = process.env["ROCMFORGE_TEST_FULL"] === "1";
 const MODELS = longGoldenModels();
 const BLOCK_TOKENS = 64;
 
@@ -60,13 +60,13 @@ describe.skipIf(MODELS.length === 0)("long prompts (skipped if ../shared has no 
   };
 
   // Half a minute in plain TypeScript, and more on the emulated device.
-  describe.runIf(FULL)("reference (in full runs)", () => {
+  describe.runIf(FULL_RUN)("reference (in full runs)", () => {
     it.for(MODELS)("$name", async (golden) => {
       await compare(golden, new ReferenceBackend());
     });
   });
 
-  describe.runIf(FULL)("all (in full runs)", () => {
+  describe.runIf(FULL_RUN)("all (in full runs)", () => {
     describeSubjects(
       (subject) => {
         it.for(MODELS)("$name", async (golden) => {
@@ -77,7 +77,7 @@ describe.skipIf(MODELS.length === 0)("long prompts (skipped if ../shared has no 
     );
   });
 
-  describe.runIf(!FULL)("one backend (in short runs)", () => {
+  describe.runIf(!FULL_RUN)("one backend (in short runs)", () => {
     describeCpu(BEST_SUBJECT.name, () => {
       it.for(MODELS)("$name", async (golden) => {
         await compare(golden, BEST_SUBJECT.create({ deterministic: true }));

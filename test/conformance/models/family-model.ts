@@ -1,7 +1,7 @@
 // Small random models of any family: the family's own graph says which tensors a file has. All weights are F32, so that a peer
 // computes with them exactly.
 
-import { ROPE_FACTORS, shapeKeys, shapeWeights } from "../../../src/cli/synth/shape-weights.js";
+import { draftHeadWeights, ROPE_FACTORS, shapeKeys, shapeWeights } from "../../../src/cli/synth/shape-weights.js";
 import type { ModelShape } from "../../../src/cli/synth/shape.js";
 import { type GgufEntry, str, u32 } from "../../../src/gguf/entry.js";
 import { encodeTensor } from "../../../src/quant/codec.js";
@@ -77,6 +77,18 @@ export function familyModel(seed: number, drawn: FamilyShape): RandomModel {
   };
 }
 
+/** A model with a draft head that can be run. */
+export function draftHeadModel(seed: number, drawn: FamilyShape): RandomModel {
+  const model = familyModel(seed, drawn);
+  const { shape } = familyFile(drawn);
+  const metadata = withPredictors(model.metadata, shape.architecture, shape.layers, 1);
+  const dice = new Dice(seed + 1);
+  const head = draftHeadWeights(shape, metadata).map(({ name, shape: dimensions, role }) =>
+    randomTensor(dice, name, dimensions, role),
+  );
+  return { metadata, tensors: [...model.tensors, ...head] };
+}
+
 function withPredictors(
   metadata: readonly GgufEntry[],
   architecture: string,
@@ -129,5 +141,7 @@ function matrixDraw(dice: Dice, name: string, inputs: number): () => number {
 function vectorDraw(dice: Dice, name: string): (index: number) => number {
   if (name === ROPE_FACTORS || name.startsWith("rope_factors")) return (index) => 1 + index * dice.between(0.1, 0.2);
   if (name.endsWith(".bias") || name.includes("sinks")) return () => dice.bell() * 0.3;
+  if (name.endsWith(".ssm_a")) return () => -dice.between(0.1, 2);
+  if (name.includes("conv")) return () => dice.bell() * 0.6;
   return () => dice.between(0.6, 1.4);
 }

@@ -16,6 +16,14 @@ afterAll(() => folder[Symbol.dispose]());
 
 const EXPERTS = [u32("expert_count", 6), u32("expert_used_count", 2), u32("expert_feed_forward_length", 32)];
 
+const RECURRENT = [
+  u32("ssm.conv_kernel", 4),
+  u32("ssm.state_size", 16),
+  u32("ssm.group_count", 2),
+  u32("ssm.time_step_rank", 4),
+  u32("ssm.inner_size", 64),
+];
+
 const SHAPES = {
   qwen3moe: { architecture: "qwen3moe", keys: () => EXPERTS },
   deepseek2: {
@@ -62,6 +70,33 @@ const SHAPES = {
       f32("logit_scale", 0.3),
       f32("attention.layer_norm_epsilon", 1e-5),
     ],
+  },
+  qwen35: {
+    architecture: "qwen35",
+    layers: 4,
+    headWidth: 16,
+    keys: () => [
+      u32("full_attention_interval", 2),
+      ...RECURRENT,
+      arr("rope.dimension_sections", "int32", [3, 3, 2, 0]),
+    ],
+  },
+  nemotron_h: {
+    architecture: "nemotron_h",
+    layers: 3,
+    headWidth: 16,
+    keys: () => [
+      ...RECURRENT,
+      f32("attention.layer_norm_epsilon", 1e-5),
+      arr("attention.head_count_kv", "uint32", [0, 2, 0]),
+      arr("feed_forward_length", "uint32", [0, 0, 96]),
+    ],
+    layerTensors: () => ["ssm_conv1d.bias", "ssm_norm.weight"],
+  },
+  lfm2: {
+    architecture: "lfm2",
+    tied: true,
+    keys: () => [u32("shortconv.l_cache", 3), arr("attention.head_count_kv", "uint32", [0, 2, 0])],
   },
 } as const satisfies Readonly<Record<string, FamilyShape>>;
 type Family = keyof typeof SHAPES;
@@ -188,6 +223,34 @@ describe("hyper-parameters of families", () => {
     ["llama4", "interleave_moe_layer_step", "zero", u32("interleave_moe_layer_step", 0)],
     ["cohere2", "logit_scale", "zero", f32("logit_scale", 0)],
     ["cohere2", "attention.sliding_window", "zero", u32("attention.sliding_window", 0)],
+    ["qwen35", "ssm.inner_size", "not the heads' width", u32("ssm.inner_size", 63)],
+    ["qwen35", "ssm.group_count", "no divisor of the value heads", u32("ssm.group_count", 3)],
+    ["qwen35", "ssm.conv_kernel", "one tap", u32("ssm.conv_kernel", 1)],
+    ["qwen35", "ssm.conv_kernel", "huge", u32("ssm.conv_kernel", 1 << 20)],
+    ["qwen35", "ssm.state_size", "zero", u32("ssm.state_size", 0)],
+    [
+      "qwen35",
+      "ssm.inner_size",
+      "a state of gigabytes",
+      u32("ssm.state_size", 1 << 15),
+      u32("ssm.time_step_rank", 4),
+      u32("ssm.inner_size", 1 << 17),
+    ],
+    ["qwen35", "full_attention_interval", "zero", u32("full_attention_interval", 0)],
+    ["qwen35", "attention.value_length", "another than the gate's", u32("attention.value_length", 8)],
+    [
+      "qwen35",
+      "attention.recurrent_layers",
+      "a list of the wrong length",
+      arr("attention.recurrent_layers", "bool", [true, false]),
+    ],
+    ["nemotron_h", "ssm.time_step_rank", "no divisor of the inner size", u32("ssm.time_step_rank", 5)],
+    ["nemotron_h", "ssm.group_count", "no divisor of the heads", u32("ssm.group_count", 3)],
+    ["nemotron_h", "ssm.state_size", "huge", u32("ssm.state_size", 1 << 20)],
+    ["nemotron_h", "attention.head_count_kv", "no divisor", arr("attention.head_count_kv", "uint32", [0, 3, 0])],
+    ["nemotron_h", "feed_forward_length", "a list of the wrong length", arr("feed_forward_length", "uint32", [0, 96])],
+    ["lfm2", "shortconv.l_cache", "missing taps", u32("shortconv.l_cache", 1)],
+    ["lfm2", "attention.head_count_kv", "a fraction", arr("attention.head_count_kv", "float32", [0, 1.5, 0])],
   ];
 
   it.for(refused)("rejects %s.%s: %s", async ([family, field, _what, ...entries]) => {

@@ -1,10 +1,20 @@
 // Random shapes of every family: odd numbers of heads, partial rotation, windows, groups of experts, scaled ropes, and the optional
 // tensors and ignored keys that files in the wild have. The same seed gives the same shape on every machine.
 
-import { arr, bool, f32, type GgufEntry, u32 } from "../../../src/gguf/entry.js";
+import { arr, bool, f32, u32 } from "../../../src/gguf/entry.js";
 import { Dice } from "../../support/dice.js";
+import {
+  BIASES,
+  dividedHeads,
+  type Draw,
+  sections,
+  SELECTION_BIAS,
+  sharedWidth,
+  type UsualShape,
+} from "./family-draw.js";
 import { chance, experts, multipliers, partOfHead, routerKeys, scaling, some, windows } from "./family-keys.js";
 import type { FamilyShape } from "./family-model.js";
+import { HYBRID_DRAWS } from "./hybrid-shapes.js";
 import { seedOf } from "./random-cases.js";
 
 /** A random shape of a family. */
@@ -12,27 +22,6 @@ export interface FamilyCase {
   readonly name: string;
   readonly seed: number;
   readonly shape: FamilyShape;
-}
-
-/** What a family adds to, or replaces of, the numbers that all have. */
-type Draw = (dice: Dice, usual: UsualShape) => Partial<FamilyShape> & Parts;
-
-/** Keys and tensors, before they are joined with those that all families may have. */
-interface Parts {
-  readonly own?: readonly GgufEntry[];
-  readonly layerOwn?: readonly string[];
-  /** How queries, keys and values may be projected; absent: by one or three tensors, with or without biases. */
-  readonly projections?: readonly (readonly string[])[];
-  /** Whether the rope may be scaled; absent: yes. */
-  readonly scaled?: boolean;
-}
-
-interface UsualShape {
-  readonly layers: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headWidth: number;
-  readonly feedForward: number;
 }
 
 const HEADS = [
@@ -44,12 +33,10 @@ const HEADS = [
   [8, 4],
   [9, 3],
 ] as const;
-const BIASES = ["attn_q.bias", "attn_k.bias", "attn_v.bias"];
 const PROJECTIONS = [[], BIASES, ["attn_qkv.weight"], ["attn_qkv.weight", "attn_qkv.bias"]];
 const FUSED = [["attn_qkv.weight"], ["attn_qkv.weight", "attn_qkv.bias"]];
 const EXPERT_BIASES = ["ffn_gate_inp.bias", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"];
 const OUTPUT_BIAS = ["attn_output.bias"];
-const SELECTION_BIAS = ["exp_probs_b.bias"];
 
 /** Latent attention, absorbed or in the expanded form of old files. */
 function latent(dice: Dice, { heads, layers }: UsualShape): ReturnType<Draw> {
@@ -132,19 +119,12 @@ function gemma4(dice: Dice, { kvHeads, headWidth, feedForward, heads }: UsualSha
 }
 
 const plain: Draw = () => ({});
-/** Heads that divide the embedding. */
-const dividedHeads = (_: Dice, { heads, headWidth }: UsualShape): Partial<FamilyShape> => ({
-  width: heads * headWidth,
-});
 /** The same without keys for their width. */
 const unstatedHeads = (dice: Dice, usual: UsualShape): Partial<FamilyShape> => ({
   ...dividedHeads(dice, usual),
   dropped: ["attention.key_length", "attention.value_length", "rope.dimension_count"],
 });
 const mixture: Draw = (dice) => ({ own: [...experts(dice), ...routerKeys(dice)] });
-const sections = (headWidth: number): GgufEntry =>
-  arr("rope.dimension_sections", "int32", [headWidth / 2 - 2, 1, 1, 0]);
-const sharedWidth = (dice: Dice): GgufEntry => u32("expert_shared_feed_forward_length", dice.pick([24, 40]));
 
 /** Every family by its name in `general.architecture`; some have a second kind of files. */
 const DRAWS: Readonly<Record<string, Draw>> = {
@@ -271,6 +251,7 @@ const DRAWS: Readonly<Record<string, Draw>> = {
       ...some(dice, 30, [f32("rope.freq_base_swa", 700)]),
     ],
   }),
+  ...HYBRID_DRAWS,
 };
 
 /** Names of all kinds of files. */

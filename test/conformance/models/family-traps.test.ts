@@ -2,6 +2,8 @@
 // are not computed. Two files that mean the same have to give the same logits, and two that do not, others.
 
 import { afterAll, describe, expect, it } from "vitest";
+import type { HyperParameters } from "../../../src/architectures/descriptor.js";
+import type { AttentionSpec } from "../../../src/architectures/layer.js";
 import { detectArchitecture } from "../../../src/architectures/registry.js";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
 import { arr, bool, f32, type GgufEntry, str, u32 } from "../../../src/gguf/entry.js";
@@ -28,6 +30,12 @@ async function logitsOf(plan: GgufPlan): Promise<Float32Array> {
 }
 
 /** The file with further keys, whose names lack the prefix. */
+/** The attention of the first layer. */
+function attentionOf({ layers: [{ mixer }] }: HyperParameters): AttentionSpec {
+  if (mixer.kind !== "attention") throw new TypeError(`expected attention, found ${mixer.kind}`);
+  return mixer;
+}
+
 function withKeys({ metadata, tensors }: GgufPlan, architecture: string, keys: readonly GgufEntry[]): GgufPlan {
   const own = keys.map((entry) => ({ ...entry, key: `${architecture}.${entry.key}` }));
   return { metadata: [...metadata.filter(({ key }) => !own.some((entry) => entry.key === key)), ...own], tensors };
@@ -269,7 +277,7 @@ describe("defaults", () => {
   it("of the rope base of window layers: 10,000 for gemma3, the others' for gpt-oss", () => {
     const keys = (): readonly GgufEntry[] => [...EXPERTS, u32("attention.sliding_window", 5)];
     const baseOf = (architecture: string): number | undefined =>
-      parametersOf({ architecture, ropeBase: 77_000, keys }).layers[0].mixer.rope?.base;
+      attentionOf(parametersOf({ architecture, ropeBase: 77_000, keys })).rope?.base;
     expect([baseOf("gemma3"), baseOf("gpt-oss")]).toEqual([10_000, 77_000]);
   });
 
@@ -278,8 +286,7 @@ describe("defaults", () => {
     ["gemma3", 62],
   ])("of the scale of %s with %d layers: by the width of the embedding", (architecture, layers) => {
     const scaleOf = (count: number): number =>
-      parametersOf({ architecture, layers: count, width: 64, heads: 4, headWidth: 32, tied: true }).layers[0].mixer
-        .scale;
+      attentionOf(parametersOf({ architecture, layers: count, width: 64, heads: 4, headWidth: 32, tied: true })).scale;
     expect([scaleOf(layers), scaleOf(layers - 1)]).toEqual([1 / Math.sqrt(16), 1 / Math.sqrt(32)]);
   });
 });

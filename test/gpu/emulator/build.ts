@@ -20,6 +20,7 @@ export function findEmulator(): EmulatorBuild {
 }
 
 function build(): EmulatorBuild {
+  if (process.platform === "win32") return { unavailable: "the emulator is built on Linux only" };
   const { status, stdout, stderr, error } = spawnSync(process.execPath, [SCRIPT], { encoding: "utf8" });
   if (status === 0) return { library: stdout.trim() };
   const reason = error === undefined ? stderr.trim() : error.message;

@@ -17,7 +17,7 @@ function outermost(text: string): string {
 }
 
 const DECLARATIONS = [
-  /\bstruct\s+(?:alignas\(\d+\)\s+)?(\w+)/g,
+  /\bstruct\s+(?:alignas\([^)]*\)\s+)?(\w+)/g,
   /\btypedef\b[^;]*?(\w+)\s*;/g,
   /\bDEVICE\s+[^;(]*?\b(\w+)\s*\(/g,
   /\b(?:constexpr|CONSTANT)\s+[^;=({]*?\b(\w+)\s*(?:\[[^\]]*\]\s*)?[={]/g,
@@ -31,6 +31,11 @@ export function declaredNames(text: string): readonly string[] {
   ].toSorted();
 }
 
+/** Index of the function's form in `globalDeclarations`. */
+const FUNCTION_FORM = 1;
+/** Functions that compilers declare themselves, before any header: another declaration can only overload them. */
+const COMPILERS_FUNCTIONS: ReadonlySet<string> = new Set(["fma", "max", "min"]);
+
 /** Each as a type, a function or a variable, by turns. */
 export function globalDeclarations(names: readonly string[]): string {
   const forms = [
@@ -38,5 +43,7 @@ export function globalDeclarations(names: readonly string[]): string {
     (name: string) => `double ${name}(const char*);`,
     (name: string) => `extern double ${name};`,
   ];
-  return `${names.map((name, index) => forms[index % forms.length](name)).join("\n")}\n`;
+  const form = (name: string, index: number): number =>
+    COMPILERS_FUNCTIONS.has(name) ? FUNCTION_FORM : index % forms.length;
+  return `${names.map((name, index) => forms[form(name, index)](name)).join("\n")}\n`;
 }

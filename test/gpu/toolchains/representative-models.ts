@@ -3,6 +3,9 @@
 // a made-up one with every attribute that operations have. What the backend refuses is left out, so no list of types is kept
 // here.
 
+import type { Program } from "../../../src/graph/program.js";
+import type { HyperParameters } from "../../../src/architectures/descriptor.js";
+import { buildWithDraftHead } from "../../../src/architectures/draft-head.js";
 import { detectArchitecture } from "../../../src/architectures/registry.js";
 import { supportsOperation } from "../../../src/backends/gpu/lowering/operation-table.js";
 import { SHAPES } from "../../../src/cli/synth/shape.js";
@@ -14,6 +17,7 @@ import { GraphBuilder } from "../../../src/graph/builder.js";
 import { fuseForGpu } from "../../../src/backends/gpu/lowering/lowering.js";
 import type { FusedProgram } from "../../../src/graph/fusion.js";
 import { type ValueId, weightsOf } from "../../../src/graph/operation.js";
+import { asFloats } from "../../../src/loader/widened-tensor.js";
 import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.js";
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
 import { latentCase, mixedLayersCase, preparedCase } from "../../conformance/attention-forms.js";
@@ -177,7 +181,7 @@ const FORMS: readonly (readonly [name: string, wanted: ProgramCase])[] = [
   ["layers of different shapes", mixedLayersCase("f16", FEW_WORDS)],
 ];
 
-function formModel(name: string, wanted: ProgramCase): RepresentativeModel {
+export function formModel(name: string, wanted: ProgramCase): RepresentativeModel {
   const program = programOf(wanted);
   const weights = program.weights.map((weight) =>
     descriptorOf({ name: weight.name, type: wanted.weights[weight.name].type, shape: weight.shape }),
@@ -190,15 +194,25 @@ function kernelsDependOn({ fused, weights }: RepresentativeModel): string {
   return JSON.stringify([fused.program.operations, weights.map(({ layout, shape }) => [layout.id, shape])]);
 }
 
-export function modelOf(name: string, { metadata, tensors }: HeaderPlan): RepresentativeModel {
+/** A model, with what its draft head needs if it has one that can be run. */
+export function draftingModelOf(name: string, plan: HeaderPlan): RepresentativeModel {
+  return modelOf(name, plan, buildWithDraftHead);
+}
+
+export function modelOf(
+  name: string,
+  { metadata, tensors }: HeaderPlan,
+  build?: (graph: GraphBuilder, parameters: HyperParameters) => Program,
+): RepresentativeModel {
   const descriptors = new Map(tensors.map((tensor) => [tensor.name, descriptorOf(tensor)]));
   const { descriptor, source } = detectArchitecture(new GgufMetadata(metadata), descriptors);
   const graph = new GraphBuilder({ fileName: source.fileName, hasTensor: (tensor) => descriptors.has(tensor) });
-  const program = descriptor.buildGraph(graph, descriptor.readHyperParameters(source));
+  const parameters = descriptor.readHyperParameters(source);
+  const program = build === undefined ? descriptor.buildGraph(graph, parameters) : build(graph, parameters);
   const weights = program.weights.map((weight) => {
     const found = descriptors.get(weight.name);
     if (found === undefined) throw new TypeError(`${name} has no ${weight.name}`);
-    return found;
+    return (weight.isGate === true ? asFloats(found) : undefined) ?? found;
   });
   return { name, fused: fuseForGpu(program), weights };
 }

@@ -1,13 +1,14 @@
 // One module of every kernel file, from a few small models: for tests that ask whether a file compiles at all.
 
+import { latentCase } from "../../conformance/attention-forms.js";
 import { randomModel, type RandomModelSpec } from "../../conformance/models/random-model.js";
-import { familyModel } from "../../conformance/models/family-model.js";
+import { draftHeadModel, familyModel } from "../../conformance/models/family-model.js";
 import { familyCase } from "../../conformance/models/family-shapes.js";
 import { synthPlan } from "../../../src/cli/synth/model-plan.js";
 import { SHAPES } from "../../../src/cli/synth/shape.js";
 import { kernelFiles } from "../../../src/backends/gpu/kernels/kernel-source.js";
 import { type KernelModule, kernelModules } from "./kernel-modules.js";
-import { modelOf, type RepresentativeModel } from "./representative-models.js";
+import { draftingModelOf, formModel, modelOf, type RepresentativeModel } from "./representative-models.js";
 import { CLANG_TARGETS, NVIDIA_TARGETS, type Target } from "./targets.js";
 
 const SHAPE = {
@@ -29,8 +30,8 @@ const MODELS: readonly RandomModelSpec[] = [
   { ...SHAPE, architecture: "glm4", types: ["Q8_0"] },
 ];
 
-/** Layer norms; experts of plain floats. */
-const FAMILIES: readonly string[] = ["cohere2", "qwen3moe"];
+/** Layer norms; experts of plain floats; gated delta nets; Mamba-2. */
+const FAMILIES: readonly string[] = ["cohere2", "qwen3moe", "qwen35", "nemotron_h"];
 /** Latent attention and quantized experts, with a shared one. */
 const PUBLISHED = "glm4.7-flash";
 
@@ -49,6 +50,9 @@ function smallModels(): readonly RepresentativeModel[] {
     ...MODELS.map((spec) => modelOf(spec.architecture, randomModel(spec))),
     ...families,
     modelOf(PUBLISHED, synthPlan(PUBLISHED, shape, { mix: "Q4_K", seed: 1 })),
+    draftingModelOf("draft head", draftHeadModel(1, familyCase("qwen35", 1).shape)),
+    // Queries that are joined without a matmul before.
+    formModel("latent", latentCase({ heads: 2, latentWidth: 64, rotaryWidth: 16 }, "f16", SHAPE.vocabulary)),
   ];
 }
 

@@ -121,7 +121,10 @@ describe("a language model", () => {
     await waiting.read();
     await waiting.read();
     const first = waiting.read();
-    await vi.waitFor(() => expect(busy.statistics()).toMatchObject({ running: 1, queued: 1 }), { interval: 1 });
+    await vi.waitFor(() => expect(busy.statistics()).toMatchObject({ running: 1, queued: 1 }), {
+      interval: 1,
+      timeout: 60_000,
+    });
     await waiting.cancel();
     expect((await first).done).toBe(true);
     expect(busy.statistics().queued).toBe(0);

@@ -452,3 +452,32 @@ describe("templates of files", () => {
     }
   });
 });
+
+describe("the prompt of a next turn", () => {
+  const rendered = async (template: string, messages = hello) => {
+    const chat = await renderer.render(model([], template), conversation(messages, { showsNextTurn: true }));
+    return { whole: chat.prompt, next: chat.nextTurn?.map(({ text }) => text).join("") };
+  };
+  const history = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+
+  test("shows where the template leaves out what it generated from", async () => {
+    const { whole, next } = await rendered(`${history}{% if add_generation_prompt %}[assistant]<think>{% endif %}`);
+    expect(whole).toBe("[user]Hello![assistant]<think>");
+    expect(next).toBe("[user]Hello![assistant]Yes.[user]Why?[assistant]<think>");
+  });
+
+  test("is the messages alone if the template takes no further ones, and absent if it refuses those too", async () => {
+    const most = "{% if messages|length > 1 %}{{ raise_exception('one message') }}{% endif %}";
+    const generation = "{% if add_generation_prompt %}[assistant]{% endif %}";
+    expect(await rendered(`${most}${history}${generation}`)).toEqual({
+      whole: "[user]Hello![assistant]",
+      next: "[user]Hello!",
+    });
+    const always = "{% if not add_generation_prompt %}{{ raise_exception('no') }}{% endif %}";
+    expect((await rendered(`${most}${always}${history}${generation}`)).next).toBeUndefined();
+  });
+
+  test("is not rendered unless it is asked for", async () => {
+    expect((await renderer.render(model([], history), conversation(hello))).nextTurn).toBeUndefined();
+  });
+});

@@ -135,6 +135,27 @@ describe("chat", () => {
     expect(model.statistics().running).toBe(0);
   });
 
+  test("a signal ends it with the text so far, before it begins too", async () => {
+    const ending = new AbortController();
+    const options = { maxTokens: 3000, ignoreEndOfGeneration: true, signal: ending.signal };
+    const chat = model.chat(user("Tell a long story."), options);
+    let text = "";
+    for await (const event of chat) {
+      if (event.type !== "text") continue;
+      text += event.text;
+      ending.abort(new Error("enough"));
+    }
+    const reply = await chat.result;
+    expect(reply).toMatchObject({ text, finishReason: "abort" });
+    expect(text).not.toBe("");
+    expect(reply.usage.completionTokens).toBeLessThan(3000);
+    expect(await model.chat(user("Again."), options)).toMatchObject({ text: "", finishReason: "abort" });
+    const session = model.session();
+    expect((await session.say("Hello", { signal: ending.signal })).usage.completionTokens).toBe(0);
+    expect(session.messages).toEqual([]);
+    expect(model.statistics().running).toBe(0);
+  });
+
   test("rejects messages and options that cannot be, with their place", () => {
     expect(() => model.chat("hello" as never)).toThrow(/\[chat\] messages: expected a list/);
     expect(() => model.chat([{ role: "robot", content: "x" } as never])).toThrow(/messages\[0\]\.role/);

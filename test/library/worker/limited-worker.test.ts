@@ -1,5 +1,6 @@
 // Threads with limits, from outside: whatever a call does, its caller gets an outcome and the next call an answer.
 
+import { spawnSync } from "node:child_process";
 import { afterEach, describe, expect, test } from "vitest";
 import { DisposedError, OptionError } from "../../../src/errors.js";
 import { LimitedWorker, type LimitedWorkerOptions } from "../../../src/worker/limited-worker.js";
@@ -21,6 +22,7 @@ const MISBEHAVING = `
     never: () => new Promise(() => {}),
     fill: () => { const all = []; for (;;) all.push({ at: all.length }); },
     deep: () => { const down = () => down() + 1; return down(); },
+    print: () => { console.log("out"); console.error("err"); return "printed"; },
     exit: () => process.exit(3),
     uncaught: () => { setImmediate(() => { throw new Error("from nowhere"); }); return new Promise(() => {}); },
     transfer: (length) => { const bytes = new Uint8Array(length).fill(7); return new Transferred(bytes, [bytes.buffer]); },
@@ -163,6 +165,18 @@ describe("a limited worker", () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(await made.call(["count"])).toStrictEqual(answer(1));
     expect(made.threadsStarted).toBe(2);
+  });
+
+  test("keeps no process alive while it is idle, whatever was printed in it, of which nothing is shown", () => {
+    const program = `
+      import { LimitedWorker } from "${inside}limited-worker.js";
+      const file = new URL(${JSON.stringify(file.href)});
+      const worker = new LimitedWorker({ name: "test", file, deadlineMs: 20_000, idleMs: Infinity });
+      console.log((await worker.call(["print"])).value);
+    `;
+    const args = ["--input-type=module", "-e", program];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "printed\n", stderr: "" });
   });
 
   test("rejects what is under way when it is disposed, and everything after", async () => {

@@ -6,15 +6,49 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { COMMAND_LINE } from "../../cli/command-line.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
-import { MODEL_NAME, unavailableReason, packageFile, type Rule, runSession, writeModel } from "./session.js";
+import {
+  type Exchange,
+  MODEL_NAME,
+  packageFile,
+  type Rule,
+  runSession,
+  type Session,
+  unavailableReason,
+  writeModel,
+} from "./session.js";
 
 const QUESTION = "What does note.txt say?";
 const ANSWER = "The file says: seventeen foxes.";
 /** A prompt of twenty thousand tokens on a machine that is busy. */
 const TIMEOUT_MS = 15 * 60_000;
+/** What the files of a session of several turns say. */
+const FOUND = ["nineteen owls", "twenty herons", "thirty millers"];
+const SPARE_TOKENS = 64;
+/** The line with a hash that differs in every request; the session's own line stayed the same with this version. */
+const CHANGING_LINE = "x-anthropic-billing-header: cc_version=2.1.325.3ab; cc_entrypoint=cli; cch=00a{n}f;";
 
 function call(name: string, given: object): string {
   return `<think>\nI must look.\n</think>\n\nLet me look.\n<tool_call>\n${JSON.stringify({ name, arguments: given })}\n</tool_call>`;
+}
+
+/** The billing line of a request of Claude Code. */
+function firstBlockOf({ body }: Exchange): string {
+  return (body.system as readonly { readonly text: string }[])[0]?.text ?? "";
+}
+
+/** How Claude Code is started with a question. */
+function claudeCode(question: string): Pick<Session, "command" | "args" | "env"> {
+  return {
+    command: process.execPath,
+    args: [packageFile("@anthropic-ai", "claude-code", "cli-wrapper.cjs"), "-p", question, "--output-format", "json"],
+    env: {
+      ANTHROPIC_BASE_URL: "{url}",
+      ANTHROPIC_API_KEY: "none-needed",
+      ANTHROPIC_MODEL: "local-model",
+      DISABLE_AUTOUPDATER: "1",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    },
+  };
 }
 
 function rules(firstAnswer: string): readonly Rule[] {
@@ -45,21 +79,7 @@ describe.skipIf(unavailableReason !== undefined)(
     test("Claude Code reads a file and answers", async () => {
       const { exitCode, stdout, stderr, exchanges, completions } = await runSession(folder, modelPath, {
         rules: rules(call("Read", { file_path: join(cwd, "note.txt") })),
-        command: process.execPath,
-        args: [
-          packageFile("@anthropic-ai", "claude-code", "cli-wrapper.cjs"),
-          "-p",
-          QUESTION,
-          "--output-format",
-          "json",
-        ],
-        env: {
-          ANTHROPIC_BASE_URL: "{url}",
-          ANTHROPIC_API_KEY: "none-needed",
-          ANTHROPIC_MODEL: "local-model",
-          DISABLE_AUTOUPDATER: "1",
-          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-        },
+        ...claudeCode(QUESTION),
         cwd,
         timeoutMs: TIMEOUT_MS,
       });
@@ -79,6 +99,31 @@ describe.skipIf(unavailableReason !== undefined)(
       expect(last?.body.messages.at(-1).content).toMatchObject([
         { type: "tool_result", content: expect.stringContaining("seventeen foxes") },
       ]);
+    });
+
+    test("Claude Code's turns read what came before from the cache, although their billing lines differ", async () => {
+      const files = ["one.txt", "two.txt", "three.txt"].map((name) => join(cwd, name));
+      for (const [index, path] of files.entries()) writeFileSync(path, `${FOUND[index]}\n`);
+      const { exitCode, stdout, exchanges, completions } = await runSession(folder, modelPath, {
+        ...claudeCode("Read the three files."),
+        rules: [
+          { when: `${FOUND[2]}.*</tool_response>`, answer: ANSWER },
+          { when: `${FOUND[1]}.*</tool_response>`, answer: call("Read", { file_path: files[2] }) },
+          { when: `${FOUND[0]}.*</tool_response>`, answer: call("Read", { file_path: files[1] }) },
+          { when: "Read the three files", answer: call("Read", { file_path: files[0] }) },
+        ],
+        firstBlock: CHANGING_LINE,
+        cwd,
+        timeoutMs: TIMEOUT_MS,
+      });
+      expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { is_error: false, result: ANSWER, num_turns: 4 }]);
+      const turns = exchanges.filter(({ url }) => url.startsWith("/v1/messages?"));
+      expect(new Set(turns.map(firstBlockOf)).size).toBe(4);
+      expect([turns.length, completions.length]).toEqual([4, 4]);
+      for (const [index, { promptTokens }] of completions.slice(0, -1).entries()) {
+        // All of the prompt before it, except what does not fill a block or is rendered otherwise.
+        expect(completions[index + 1]?.cachedTokens).toBeGreaterThan(promptTokens - SPARE_TOKENS);
+      }
     });
 
     test("Codex runs a command and answers", async () => {

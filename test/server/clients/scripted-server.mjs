@@ -77,13 +77,19 @@ export function scripted(model, script, log) {
       return (request) => {
         const prompt = tokenizer.decode(request.prompt, { special: true });
         const answer = script.answer(prompt);
-        log({ promptTokens: request.prompt.length, answer });
         const end = tokenizer.eosToken;
         const tokens = [...tokenizer.encode(answer, { addSpecial: false, parseSpecial: true }), end];
-        return target.complete({
+        const completion = target.complete({
           ...request,
           constraint: new WrittenAnswer(tokens, vocabularySize, request.constraint),
         });
+        const logged = { promptTokens: request.prompt.length, answer };
+        log(logged);
+        const keep = ({ cachedTokens, timeToFirstTokenMs }) =>
+          Object.assign(logged, { cachedTokens, timeToFirstTokenMs });
+        // A completion that fails is the client's to tell.
+        completion.summary.then(keep, () => {});
+        return completion;
       };
     },
   });
@@ -126,7 +132,13 @@ class OneModelPool {
   async [Symbol.asyncDispose]() {}
 }
 
-export async function startScriptedServer({ modelPath, modelName, contextTokens, rules }) {
+/** Gives the system prompt of a request in Anthropic's form another first block; `{n}` in it is the request's number. */
+function replaceFirstBlock(body, firstBlock, requests) {
+  if (firstBlock !== undefined && Array.isArray(body?.system))
+    body.system[0].text = firstBlock.replaceAll("{n}", String(requests));
+}
+
+export async function startScriptedServer({ modelPath, modelName, contextTokens, rules, firstBlock }) {
   const chat = new ChatRenderer();
   const grammar = new GrammarCompilers();
   const serving = { maxSequences: 4, kvCacheTokens: 2 * contextTokens };
@@ -139,10 +151,10 @@ export async function startScriptedServer({ modelPath, modelName, contextTokens,
     modelPath,
   );
   const server = createServer({ pool, chat, grammar, port: 0, logLevel: "warn", logDestination });
-  server.app.addHook(
-    "preValidation",
-    async ({ id, method, url, headers, body }) => void exchanges.push({ id, method, url, headers, body }),
-  );
+  server.app.addHook("preValidation", async ({ id, method, url, headers, body }) => {
+    replaceFirstBlock(body, firstBlock, exchanges.length);
+    exchanges.push({ id, method, url, headers, body });
+  });
   server.app.addHook("onResponse", async ({ id, method, url }, { statusCode }) => {
     const exchange = exchanges.find((each) => each.id === id);
     if (exchange === undefined) exchanges.push({ id, method, url, status: statusCode });

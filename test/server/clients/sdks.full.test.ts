@@ -1,4 +1,4 @@
-// The AI SDK in two majors and OpenAI's Agents SDK as their packages have them, against the scripted server: a question, a
+// The AI SDK in two majors, OpenAI's Agents SDK, LangChain and Ollama's client as their packages have them, against the scripted server: a question, a
 // call, its result and an answer, whole and streamed, with a form for the answer and without.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -106,5 +106,20 @@ describe.skipIf(reason !== undefined)(`SDKs${reason === undefined ? "" : ` (skip
     expect(
       session.exchanges.filter(({ body }) => body?.previous_response_id !== undefined).length,
     ).toBeGreaterThanOrEqual(2);
+  });
+
+  test("LangChain: tools through both of OpenAI's APIs, whole and streamed", async () => {
+    const { told } = await runScript("langchain.mjs");
+    expect(Object.keys(told)).toHaveLength(4);
+    for (const [name, outcome] of Object.entries(told))
+      expect([name, outcome]).toEqual([name, { calls: [["weather", { city: "Oslo" }]], text: ANSWER }]);
+  });
+
+  test("Ollama's client: tools and thoughts, with a form for the answer and without, whole and streamed", async () => {
+    const { told } = await runScript("ollama.mjs");
+    expect(Object.keys(told)).toHaveLength(4);
+    for (const [name, outcome] of Object.entries(told))
+      expect([name, outcome]).toMatchObject([name, { calls: ["weather"], text: ANSWER }]);
+    expect(told["whole-free"]).toMatchObject({ reasoning: ["I look.", "I know."] });
   });
 });

@@ -36,12 +36,20 @@ export interface Exchange {
   readonly body: any;
 }
 
+export interface Completion {
+  readonly promptTokens: number;
+  readonly answer: string;
+  /** Prompt tokens that were in the prefix cache; absent if the completion failed, as is the time. */
+  readonly cachedTokens?: number;
+  readonly timeToFirstTokenMs?: number;
+}
+
 export interface SessionResult {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
   readonly exchanges: readonly Exchange[];
-  readonly completions: readonly { readonly promptTokens: number; readonly answer: string }[];
+  readonly completions: readonly Completion[];
   readonly log: string;
 }
 
@@ -52,6 +60,8 @@ export interface Session {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** The server sees this as the first block of system prompts in Anthropic's form; `{n}` is the request's number. */
+  readonly firstBlock?: string;
   readonly timeoutMs: number;
 }
 

@@ -32,6 +32,7 @@ describeCpu("a server among enemies", () => {
   let folder: TemporaryFolder;
   let served: Served;
   let asked = 0;
+  let answeredMeanwhile = 0;
   beforeAll(async () => {
     folder = new TemporaryFolder();
     const models = TEMPLATES.map((template) => ({
@@ -99,7 +100,9 @@ describeCpu("a server among enemies", () => {
     let answers = 0;
     while (!isDone) {
       await expectAnswer();
-      if (!isDone) answers++;
+      if (isDone) continue;
+      answers++;
+      answeredMeanwhile++;
     }
     await done;
     return answers;
@@ -119,8 +122,9 @@ describeCpu("a server among enemies", () => {
   });
 
   test.each(Object.entries(HARMLESS_REQUESTS))("answers %s", async (_name, request) => {
-    const { status, text } = await send(request);
-    expect([status, text]).toEqual([200, expect.stringContaining(`"finish_reason"`)]);
+    // On a busy machine a compilation may exceed its time, and is refused for that.
+    const answered = { status: 200, text: expect.stringContaining(`"finish_reason"`) };
+    await expect.poll(() => send(request), { interval: 500 }).toEqual(answered);
   });
 
   test("rejects all of them at once, and answers another all the while", async () => {
@@ -201,10 +205,15 @@ describeCpu("a server among enemies", () => {
     // However fast it is, an answer begins when the one before it has come whole.
     const count = (text: string, mark: string): number => text.split(mark).length - 1;
     const isMixed = (text: string): boolean => count(text, "HTTP/1.1") > 1 + count(text, "data: [DONE]");
-    const answers = answersDuring(
-      Promise.all([...abuses, ...abuses].map(abuse)).then((texts) => expect(texts.filter(isMixed)).toEqual([])),
-    );
-    expect(await answers).toBeGreaterThan(0);
+    // As long as it takes until another has its answer.
+    const abuseAll = async (): Promise<void> => {
+      const before = answeredMeanwhile;
+      do {
+        const texts = await Promise.all([...abuses, ...abuses].map(abuse));
+        expect(texts.filter(isMixed)).toEqual([]);
+      } while (answeredMeanwhile === before);
+    };
+    expect(await answersDuring(abuseAll())).toBeGreaterThan(0);
   });
 
   test("keeps nothing of it", async () => {

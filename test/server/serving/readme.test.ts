@@ -1,21 +1,17 @@
-// The README's section on serving: every curl example runs as printed, against `rocmforge serve` on the port it names.
+// Requests of the README and of docs/: every curl example runs as printed, against `rocmforge serve` on the port it names.
 
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { violation } from "../../../src/grammar/testing/schema-validator.js";
 import { Served } from "../../cli/served.js";
+import { SHELL_COMMANDS } from "../../support/document-blocks.js";
 
 const run = promisify(execFile);
 const PORT = 8080;
-const page = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
-const shell = [...page.matchAll(/^```sh\n(?<text>[^]*?)^```$/gm)]
-  .map(({ groups }) => groups?.["text"] ?? "")
-  .join("\n");
-/** From `curl` to the end of its last line: lines that end in \ or stand in quotes go on. */
-const EXAMPLES = [...shell.matchAll(/^curl (?:[^'\n\\]|\\\n|'[^']*')*$/gm)].map(([text]) => text);
+const requests = SHELL_COMMANDS.filter(({ command }) => command.startsWith("curl "));
+const EXAMPLES = [...new Set(requests.map(({ command }) => command))];
 
 interface ChatAnswer {
   readonly choices: readonly {
@@ -47,13 +43,14 @@ function bodyOf(example: string): {
 }
 
 test("there are examples of every kind", () => {
-  expect(EXAMPLES).toHaveLength(6);
-  expect(shell.match(/^curl /gm)).toHaveLength(EXAMPLES.length);
+  expect(requests.filter(({ page }) => page === "README.md")).toHaveLength(6);
+  expect(requests.some(({ page }) => page === "docs/guide/serving.md")).toBe(true);
+  const shell = EXAMPLES.join("\n");
   for (const word of [`"stream": true`, `"json_schema"`, `"tools"`, "/v1/embeddings", "/v1/messages"])
     expect(shell).toContain(word);
 });
 
-describe("curl examples of the README", () => {
+describe("curl examples of the README and of docs/", () => {
   let served: Served;
   let isMoved = false;
   beforeAll(async () => {
@@ -68,6 +65,11 @@ describe("curl examples of the README", () => {
       // As printed where the port is free; somebody else's program is not the README's fault.
       const line = isMoved ? example.replace(`127.0.0.1:${PORT}`, new URL(served.url).host) : example;
       const { stdout } = await run("/bin/sh", ["-c", line]);
+      if (!example.includes(" -d ")) {
+        expect(stdout).toMatch(/\S/);
+        expect(stdout).not.toContain('"error"');
+        return;
+      }
       const { response_format: format, tools, stream } = bodyOf(example);
       if (stream === true) {
         expect(stdout).toMatch(

@@ -5,10 +5,11 @@ import { SMALL_MODEL } from "../../cli/command-line.js";
 import { Served } from "../../cli/served.js";
 import { describeCpu } from "../../conformance/subjects.js";
 import { runSoak } from "./soak.js";
+import { FULL_RUN } from "../../support/full-run.js";
 
 const EMBEDDED = new URL("../../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;
 /** Each of the clients has several turns in a few seconds, and the soak takes both cores of a small machine. */
-const DURATION_MS = process.env["ROCMFORGE_TEST_FULL"] === "1" ? 30_000 : 7_000;
+const DURATION_MS = FULL_RUN ? 30_000 : 5_000;
 /** A process that began seconds ago still grows; the long form is where memory has to be flat. */
 const MOST_GROWTH_BYTES = 128 * 2 ** 20;
 

@@ -34,6 +34,8 @@ export interface SoakReport {
   readonly inFlight: number;
   /** Neither free nor cached, though nobody runs. */
   readonly leakedBlocks: number;
+  /** State slots that are neither free nor hold a checkpoint, though nobody runs. */
+  readonly leakedSlots: number;
   readonly generatedTokens: number;
   readonly memory: readonly MemorySample[];
   /** What a tenth of the last fifth's samples is below, less the same of the fifth after warming up (the second). */
@@ -99,6 +101,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     inFlight: end.of("rocmforge_http_requests_in_flight"),
     leakedBlocks:
       end.of("rocmforge_kv_blocks") - end.of("rocmforge_kv_blocks_free") - end.of("rocmforge_kv_blocks_cached"),
+    leakedSlots:
+      end.of("rocmforge_state_slots") - end.of("rocmforge_state_slots_free") - end.of("rocmforge_checkpoints"),
     generatedTokens: end.of("rocmforge_generated_tokens_total"),
     memory,
     memoryGrowthBytes: growthOf(memory.map(({ residentBytes }) => residentBytes)),

@@ -20,7 +20,7 @@ export const engineState: RouteFactory = (context) => {
       method: "GET",
       path: "/engine",
       summary:
-        "What each model's engine is doing: queue, batch of the running step, tokens per second, prefix cache, KV blocks",
+        "What each model's engine is doing: queue, batch of the running step, tokens per second, prefix cache, KV blocks, state slots",
       streams: true,
       close: () => feed.close(),
       handle: (request, reply) => {
@@ -93,15 +93,30 @@ function engineOf(statistics: EngineStatistics, tokensPerSecond: number | null):
       sequences: statistics.stepSequences,
       prefill_tokens: statistics.stepPrefillTokens,
       decode_tokens: statistics.stepDecodeTokens,
+      draft_tokens: statistics.stepDraftTokens,
     },
     generated_tokens_per_second: tokensPerSecond,
     kv_blocks: { total: statistics.blocks, free: statistics.freeBlocks, cached: statistics.cachedBlocks },
+    state_slots: statistics.stateSlots === 0 ? null : stateSlotsOf(statistics),
     prompt_tokens: statistics.promptTokens,
     cached_tokens: statistics.cachedTokens,
+    computed_tokens: statistics.computedTokens,
     generated_tokens: statistics.generatedTokens,
+    draft_tokens: statistics.draftedTokens,
+    accepted_draft_tokens: statistics.acceptedTokens,
     steps: statistics.steps,
     steps_seconds: statistics.stepsMs / MS_PER_SECOND,
     preemptions: statistics.preemptions,
     warm_up: { steps: statistics.warmUpSteps, done: statistics.warmUpStepsDone },
+  };
+}
+
+function stateSlotsOf(statistics: EngineStatistics): object {
+  return {
+    total: statistics.stateSlots,
+    free: statistics.freeStateSlots,
+    checkpoints: statistics.checkpoints,
+    evicted_checkpoints: statistics.evictedCheckpoints,
+    bytes: statistics.stateBytes,
   };
 }

@@ -140,10 +140,20 @@ export type CountTokensBody = z.infer<ReturnType<typeof countSchema>>;
 /** The body of a request to /v1/messages. */
 export type MessageBody = z.infer<ReturnType<typeof bodySchema>>;
 
+/**
+ * A thread is a conversation that the service stores, so that a request has its newest messages alone. Anthropic's client
+ * recognises these details, and its tool runner then sends whole conversations.
+ */
+const NO_THREADS = {
+  instead: "send the whole conversation as messages",
+  details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+};
+
 const POLICY = {
   withoutEffect: [...FIELDS_WITHOUT_EFFECT, "diagnostics", "inference_geo", "speed", "user_profile_id", "workspace_id"],
   refused: {
     container: { instead: "this server has no containers" },
+    thread: NO_THREADS,
     mcp_servers: { instead: "call them yourself, through tools" },
     ...refusedFormats("use output_config.format"),
   },

@@ -2,7 +2,7 @@
 
 import type { ChatChoice, ChatEvent, ChatFinishReason, ChatResult } from "../../../../completion/chat-event.js";
 import type { Tokenizer } from "../../../../tokenizer/tokenizer.js";
-import { type ResponseHead, usageOf } from "../../../completion/response-head.js";
+import { type ResponseHead, draftTimings, usageOf } from "../../../completion/response-head.js";
 import { type ShownLogprob, showLogprobs } from "../../../completion/shown-logprobs.js";
 
 const FINISH_REASONS = {
@@ -75,7 +75,9 @@ export class ChatCompletionWriter {
   }
 
   end(result: ChatResult): Iterable<ChatChunk> {
-    return this.#hasUsage ? [{ ...this.#common(), choices: [], usage: chatUsage(result) }] : [];
+    return this.#hasUsage
+      ? [{ ...this.#common(), choices: [], usage: chatUsage(result), ...draftTimings(result.summary) }]
+      : [];
   }
 
   response(result: ChatResult): object {
@@ -89,6 +91,7 @@ export class ChatCompletionWriter {
         finish_reason: FINISH_REASONS[choice.reason],
       })),
       usage: chatUsage(result),
+      ...draftTimings(result.summary),
     };
   }
 

@@ -1,0 +1,88 @@
+// Speculation is lossless: in deterministic mode a text has the same tokens and log-probabilities with drafts as without,
+// on `reference`, on every instruction set of the CPU and on the emulated GPU.
+
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import type { CompletionRequest } from "../../src/engine/serving.js";
+import { writeGguf } from "../../src/gguf/writer.js";
+import { FULL_RUN } from "../support/full-run.js";
+import { TemporaryFolder } from "../support/temporary-folder.js";
+import { familyModel } from "./models/family-model.js";
+import { familyCase } from "./models/family-shapes.js";
+import { expectSameTexts, promptsOf } from "./speculation-texts.js";
+import { describeSubjects } from "./subjects.js";
+
+const SMALL = fileURLToPath(new URL("../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url));
+const WINDOWED = fileURLToPath(new URL("../fixtures/architectures/gemma3-Q8_0.gguf", import.meta.url));
+const VOCABULARY = 250;
+
+/** Greedy and sampled, with what changes logits from row to row. */
+function requests(count: number, maxTokens: number): CompletionRequest[] {
+  const samplings: CompletionRequest["sampling"][] = [
+    { temperature: 0 },
+    { temperature: 0.7, topK: 20, topP: 0.95, seed: 3 },
+    { temperature: 0, repeatPenalty: 1.2, penaltyTokens: 8 },
+    { temperature: 1, topK: 0, topP: 1, minP: 0, seed: 5 },
+  ];
+  return promptsOf(count, VOCABULARY).map((prompt, index) => ({
+    prompt,
+    maxTokens,
+    ignoreEndOfGeneration: true,
+    sampling: samplings[index % samplings.length] ?? {},
+    ...(index % 3 === 0 ? { topLogprobs: 2 } : {}),
+  }));
+}
+
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+/** A small model with recurrent layers. */
+async function hybrid(family: string): Promise<string> {
+  const { seed, shape } = familyCase(family, 0);
+  const path = folder.file(`${family}.gguf`);
+  await writeGguf(path, familyModel(seed, shape));
+  return path;
+}
+
+describe("reference", () => {
+  it.each(["qwen35", "nemotron_h", "lfm2"])("writes the same texts with drafts of %s, a hybrid", async (family) => {
+    const backend = (): ReferenceBackend => new ReferenceBackend();
+    const path = await hybrid(family);
+    const { accepted, drafted } = await expectSameTexts({ path, backend, requests: requests(6, 24) });
+    expect(accepted).toBeGreaterThan(40);
+    expect(drafted).toBeGreaterThan(accepted);
+  });
+
+  it("writes the same texts with drafts", async () => {
+    const backend = (): ReferenceBackend => new ReferenceBackend();
+    const { accepted, drafted } = await expectSameTexts({ path: SMALL, backend, requests: requests(4, 10) });
+    expect(accepted).toBeGreaterThan(5);
+    expect(drafted).toBeGreaterThan(accepted);
+  });
+});
+
+describeSubjects(
+  (subject) => {
+    const isCpu = subject.name.startsWith("cpu");
+    const isSlow = !isCpu && !FULL_RUN;
+    it.skipIf(isSlow)("writes the same texts with drafts, to the bit (on GPUs: npm run test:full)", async () => {
+      const backend = () => subject.create({ deterministic: true });
+      const { accepted, drafted } = await expectSameTexts({
+        path: SMALL,
+        backend,
+        requests: isCpu ? requests(12, 40) : requests(2, 7),
+      });
+      expect(accepted).toBeGreaterThan(isCpu ? 100 : 2);
+      expect(drafted).toBeGreaterThan(isCpu ? accepted : 0);
+    });
+
+    if (!isCpu) return;
+    it("writes the same texts with drafts across sliding windows", async () => {
+      const backend = () => subject.create({ deterministic: true });
+      const { accepted } = await expectSameTexts({ path: WINDOWED, backend, requests: requests(6, 60) });
+      expect(accepted).toBeGreaterThan(50);
+    });
+  },
+  { waveSize: 32 },
+);

@@ -1,0 +1,66 @@
+// The launches of a model with recurrent layers: few for a token, and the same kernels in every step of one size.
+
+import { describe, expect, it } from "vitest";
+import type { GpuLoweringOptions } from "../../src/backends/gpu/lowering/context.js";
+import { isNeeded, type LaunchSize } from "../../src/backends/gpu/lowering/launch.js";
+import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
+import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
+import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
+import { remembered } from "../support/remembered.js";
+import { publishedModel } from "./toolchains/representative-models.js";
+
+const DEVICE = { waveSize: 32, multiprocessors: 132, sharedBytes: 232_448, totalBytes: 140e9 } as const;
+const LIMITS = { maxTokens: 4096, maxOutputs: 64, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
+
+const context = remembered((deterministic: boolean) => {
+  const { fused, weights } = publishedModel("qwen35-35b-a3b", "Q4_K");
+  const options: GpuLoweringOptions = { fused, weights, device: DEVICE, limits: LIMITS, kind: "cuda", deterministic };
+  return createContext(options);
+});
+
+function decodeSize(sequences: number): LaunchSize {
+  const counts = { tokens: sequences, sequences, outputs: sequences, scored: sequences, tiles: sequences };
+  return { ...counts, longest: 100, longestRun: 1, splits: 1 };
+}
+
+/** The labels of what the first layer launches for a token of each of these sequences. */
+function firstLayer(sequences: number): readonly string[] {
+  const size = decodeSize(sequences);
+  const batch = batchClass(sequences);
+  const items = lowerStep(context(false).compact, { tokens: batch, outputs: batch, blas: false, tiled: false });
+  const labels = items.filter(isLaunch).flatMap((item) => (isNeeded(item, size) ? [item.label] : []));
+  const starts = labels.flatMap((label, index) => (label === "causal convolution" ? [index] : []));
+  return labels.slice(1, 1 + starts[1] - starts[0]);
+}
+
+describe("a gated delta net with experts", () => {
+  it("is ten launches for one token", () => {
+    expect(firstLayer(1)).toEqual([
+      "gemv",
+      "norm",
+      "gemv",
+      "causal convolution",
+      "delta-net",
+      "gated norm of heads",
+      "gemv",
+      "router",
+      "normed experts' gate and up",
+      "sum of experts",
+    ]);
+  });
+
+  it("is fourteen launches for sixteen tokens, the shared expert's among the others", () => {
+    expect(firstLayer(16)).toHaveLength(14);
+  });
+
+  it("has a block for each slice of a state in each sequence there may be, and reads counts from the step", () => {
+    const items = lowerStep(context(true).compact, { tokens: "small", outputs: "small", blas: false });
+    const launch = items.filter(isLaunch).find(({ label }) => label === "delta-net");
+    expect(launch?.grid(decodeSize(7))).toEqual([32 * 4, 7, 1]);
+    // A captured graph does not know how many sequences its steps have.
+    const bucket = { ...decodeSize(16), sequences: 0 };
+    expect(launch?.grid(bucket)).toEqual([32 * 4, 16, 1]);
+    expect([1, 0, 5].map((longestRun) => launch?.choose?.({ ...bucket, longestRun }))).toEqual([0, 1, 1]);
+    expect(launch?.variants.map(({ defines }) => defines["CHUNK"])).toEqual([1, 16]);
+  });
+});
