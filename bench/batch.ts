@@ -3,8 +3,10 @@
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { StepInput } from "../src/backends/contract.js";
 import { spreadOf } from "../src/cli/bench/spread.js";
 import type { ExecutionPlan } from "../src/internals.js";
+import { ownStateSlots } from "../src/plan/state-slot-check.js";
 
 const DEFAULT_DEPTH = 128;
 const DEFAULT_COUNTS = [1, 4, 16, 64];
@@ -43,7 +45,7 @@ export async function run([
 async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number): Promise<number[]> {
   const { blockTokens, contextTokens } = plan.config;
   const blocks = Math.ceil(contextTokens / blockTokens);
-  using cache = plan.createKvCache(blocks * blockTokens * sequences);
+  using cache = plan.createKvCache(blocks * blockTokens * sequences, sequences);
   const tables = Array.from({ length: sequences }, (_, sequence) =>
     Int32Array.from({ length: blocks }, (_unused, block) => sequence * blocks + block),
   );
@@ -54,18 +56,11 @@ async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number):
   }));
   const step = async (position: number): Promise<void> => {
     const tokens = Int32Array.from({ length: sequences }, (_, sequence) => (position * 31 + sequence * 7) % VOCABULARY);
-    await plan.step(
-      {
-        tokens,
-        positions: new Int32Array(sequences).fill(position),
-        sequenceOffsets: offsets,
-        blockTables: tables,
-        outputs,
-      },
-      cache,
-    );
+    const positions = new Int32Array(sequences).fill(position);
+    const input = { tokens, positions, sequenceOffsets: offsets, blockTables: tables, outputs };
+    await plan.step({ ...input, ...statesOf(plan, [...tables.keys()], input) }, cache);
   };
-  for (const table of tables) await readPrompt(plan, cache, table, depth);
+  for (const [sequence, table] of tables.entries()) await readPrompt(plan, cache, { sequence, table, depth });
   let position = depth;
   const times: number[] = [];
   for (let warm = 0; warm < WARM_STEPS; warm++) await step(position++);
@@ -80,18 +75,21 @@ async function stepTimes(plan: ExecutionPlan, depth: number, sequences: number):
 async function readPrompt(
   plan: ExecutionPlan,
   cache: ReturnType<ExecutionPlan["createKvCache"]>,
-  table: Int32Array,
-  depth: number,
+  { sequence, table, depth }: { readonly sequence: number; readonly table: Int32Array; readonly depth: number },
 ): Promise<void> {
   const chunk = plan.backend.chunkTokens ?? plan.backend.maxStepTokens;
   for (let first = 0; first < depth; first += chunk) {
     const positions = Int32Array.from({ length: Math.min(chunk, depth - first) }, (_, index) => first + index);
     const tokens = positions.map((position) => position % VOCABULARY);
-    await plan.step(
-      { tokens, positions, sequenceOffsets: Int32Array.of(0, tokens.length), blockTables: [table], outputs: [] },
-      cache,
-    );
+    const sequenceOffsets = Int32Array.of(0, tokens.length);
+    const input = { tokens, positions, sequenceOffsets, blockTables: [table], outputs: [] };
+    await plan.step({ ...input, ...statesOf(plan, [sequence], input) }, cache);
   }
+}
+
+/** Sequences of a model with recurrent layers own the state slot of their number. */
+function statesOf(plan: ExecutionPlan, sequences: readonly number[], input: StepInput): Partial<StepInput> {
+  return plan.program.kv.states === undefined ? {} : ownStateSlots(sequences, input);
 }
 
 function countOf(what: string, text: string): number {

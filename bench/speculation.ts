@@ -1,18 +1,16 @@
 // What drafts bring: `npm run bench -- speculation FILE [backend] [tokens]`. Weights may be random: a script replaces each
 // sampled token by the next one of a written text, while the drafter sees only prompt and answer so far. "repeat" writes
-// the prompt's text again with one change, "new" writes tokens that occur nowhere before. With and without drafts in turn;
-// and what a step of several tokens of one sequence costs, compared with one token.
+// the prompt's text again with one change, "new" writes tokens that occur nowhere before. With and without drafts in turn.
+// What a step of several tokens costs, compared with one: bench/verify.ts.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { spreadOf } from "../src/cli/bench/spread.js";
-import type { ExecutionPlan, Model } from "../src/internals.js";
+import type { Model } from "../src/internals.js";
 
 const DEFAULT_TOKENS = 400;
 const RUNS = 5;
-const STEP_TOKENS = [1, 2, 4, 8, 16];
-const STEPS = 12;
 const LEAST_SPEEDUP = 2.5;
 const LARGEST_LOSS = 0.03;
 
@@ -34,7 +32,6 @@ export async function run([
   await using plain = await openModel(path, { ...options, draft: "off" });
   await using drafting = await openModel(path, { ...options, draft: "auto" });
   console.log(`speculation: ${path}, ${plain.plan.backend.description.summary}, medians of ${RUNS} interleaved runs`);
-  await reportSteps(plain.plan);
   const repeat = await compare(plain, drafting, repeatScript(plain, tokens));
   console.log(`  repeat with one change: ${describe(repeat)}, expected at least ${LEAST_SPEEDUP}`);
   const fresh = await compare(plain, drafting, newScript(plain, tokens));
@@ -96,43 +93,4 @@ async function write(model: Model, { prompt, answer }: Script) {
 
 function describe({ plain, drafted, ratio, acceptance }: Comparison): string {
   return `${plain.toFixed(1)} tokens/s without, ${drafted.toFixed(1)} with drafts (${acceptance}): ${ratio.toFixed(3)} ×`;
-}
-
-/** Steps of one sequence with a row for each token, as verification has them; sizes in turn. */
-async function reportSteps(plan: ExecutionPlan): Promise<void> {
-  const { blockTokens } = plan.config;
-  const depth = 128;
-  const length = depth + Math.max(...STEP_TOKENS);
-  using cache = plan.createKvCache(Math.ceil(length / blockTokens) * blockTokens);
-  const table = Int32Array.from({ length: Math.ceil(length / blockTokens) }, (_, block) => block);
-  const step = async (start: number, count: number, outputs: number): Promise<number> => {
-    const startMs = performance.now();
-    await plan.step(
-      {
-        tokens: Int32Array.from({ length: count }, (_, index) => 300 + index),
-        positions: Int32Array.from({ length: count }, (_, index) => start + index),
-        sequenceOffsets: Int32Array.of(0, count),
-        blockTables: [table],
-        outputs: Array.from({ length: outputs }, (_, index) => ({
-          row: count - outputs + index,
-          want: { kind: "candidates", count: 1 } as const,
-        })),
-      },
-      cache,
-    );
-    return performance.now() - startMs;
-  };
-  await step(0, depth, 1);
-  const times = new Map(STEP_TOKENS.map((count) => [count, [] as number[]]));
-  for (let round = -2; round < STEPS; round++) {
-    for (const [count, taken] of times) {
-      const milliseconds = await step(depth, count, count);
-      if (round >= 0) taken.push(milliseconds);
-    }
-  }
-  const one = spreadOf(times.get(1) ?? []).median;
-  for (const [count, taken] of times) {
-    const { median } = spreadOf(taken);
-    console.log(`  a step of ${count} tokens: ${median.toFixed(2)} ms, ${(median / one).toFixed(2)} × one`);
-  }
 }

@@ -3,6 +3,7 @@
 
 import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
+import { ownStateSlots } from "../plan/state-slot-check.js";
 
 /** As many candidates as default sampling requests. */
 const CANDIDATES = 40;
@@ -60,19 +61,7 @@ export function warmUpInput(
         row,
         want: { kind: "candidates", count: Math.min(CANDIDATES, vocabularySize) },
       })),
-      ...(states === undefined ? {} : stateFields(stateSlots, positions, sequenceOffsets)),
+      ...(states === undefined ? {} : ownStateSlots(stateSlots, { positions, sequenceOffsets })),
     },
   };
-}
-
-/** Each sequence reads the slot that it writes after its last token. */
-function stateFields(
-  slots: readonly number[],
-  positions: Int32Array,
-  sequenceOffsets: Int32Array,
-): Pick<StepInput, "stateReads" | "stateWrites"> {
-  const stateWrites = new Int32Array(positions.length).fill(-1);
-  for (const [sequence, slot] of slots.entries()) stateWrites[sequenceOffsets[sequence + 1] - 1] = slot;
-  const stateReads = slots.map((slot, sequence) => (positions[sequenceOffsets[sequence]] === 0 ? -1 : slot));
-  return { stateReads: Int32Array.from(stateReads), stateWrites };
 }

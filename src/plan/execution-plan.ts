@@ -31,7 +31,7 @@ import { MAX_CONTEXT_TOKENS, type PlanConfig } from "./plan-config.js";
 import { draftPlan, type PlanDraft, unusableModel } from "./plan-draft.js";
 import { kvCacheOptions, refuseUnfitPlan, residentBytes } from "./plan-needs.js";
 import { PlanResidency } from "./residency.js";
-import { ownStateSlot } from "./state-slot-check.js";
+import { ownStateSlots } from "./state-slot-check.js";
 import { StepCheck } from "./step-check.js";
 
 /** The memory that a plan needs, by purpose. */
@@ -171,18 +171,15 @@ export class ExecutionPlan implements AsyncDisposable {
     for (let start = 0; start < Math.max(1, tokens.length); start += this.#limits.maxTokens) {
       const chunk = tokens.subarray(start, start + this.#limits.maxTokens);
       const isLast = start + chunk.length === tokens.length;
-      const states = this.program.kv.states === undefined ? {} : ownStateSlot(chunk.length, position + start);
-      rows = await this.step(
-        {
-          tokens: chunk,
-          positions: Int32Array.from(chunk, (_, index) => position + start + index),
-          sequenceOffsets: Int32Array.of(0, chunk.length),
-          blockTables: [table],
-          outputs: isLast ? [{ row: chunk.length - 1, want: { kind: "logits" } }] : [],
-          ...states,
-        },
-        kvCache,
-      );
+      const input: StepInput = {
+        tokens: chunk,
+        positions: Int32Array.from(chunk, (_, index) => position + start + index),
+        sequenceOffsets: Int32Array.of(0, chunk.length),
+        blockTables: [table],
+        outputs: isLast ? [{ row: chunk.length - 1, want: { kind: "logits" } }] : [],
+      };
+      const states = this.program.kv.states === undefined ? {} : ownStateSlots([0], input);
+      rows = await this.step({ ...input, ...states }, kvCache);
     }
     const row = requireFinite(rows[0]);
     if (row.kind !== "logits") throw new BackendError("BACKEND_STEP", "[decode] the backend returned no logits");

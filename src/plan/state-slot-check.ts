@@ -52,11 +52,18 @@ export class StateSlotCheck {
   }
 }
 
-/** The state slots of a step with one sequence, which owns the first slot. */
-export function ownStateSlot(tokens: number, position: number): Pick<StepInput, "stateReads" | "stateWrites"> {
-  const stateWrites = new Int32Array(tokens).fill(-1);
-  stateWrites[tokens - 1] = 0;
-  return { stateReads: Int32Array.of(position === 0 ? -1 : 0), stateWrites };
+/** The state slots of a step whose sequences own a slot each: they read it and write it after their last token. */
+export function ownStateSlots(
+  slots: ArrayLike<number>,
+  { positions, sequenceOffsets }: Pick<StepInput, "positions" | "sequenceOffsets">,
+): Pick<StepInput, "stateReads" | "stateWrites"> {
+  const stateReads = Int32Array.from(slots);
+  const stateWrites = new Int32Array(positions.length).fill(-1);
+  for (const [sequence, slot] of stateReads.entries()) {
+    stateWrites[sequenceOffsets[sequence + 1] - 1] = slot;
+    if (positions[sequenceOffsets[sequence]] === 0) stateReads[sequence] = -1;
+  }
+  return { stateReads, stateWrites };
 }
 
 function slotsOf(field: string, slots: Int32Array | undefined, count: number): Int32Array {

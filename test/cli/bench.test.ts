@@ -7,6 +7,7 @@ import type { BenchReport } from "../../src/cli/bench/report.js";
 import { synthPlan } from "../../src/cli/synth/model-plan.js";
 import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
 import { createBackend, openPlan } from "../../src/internals.js";
+import { writeHybridModel } from "../support/hybrid-model.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { rocmforge, SMALL_MODEL } from "./command-line.js";
 import { SMALL_SHAPE } from "./small-shape.js";
@@ -21,6 +22,18 @@ async function bench(...args: readonly string[]): Promise<BenchReport> {
 }
 
 describe("the figures", () => {
+  it("are there for models with recurrent layers, of one sequence and of several at some depth", async () => {
+    const path = folder.file("hybrid.gguf");
+    await writeHybridModel(path, { context: 128 });
+    for (const [sequences, depth] of [
+      ["1", "0"],
+      ["3", "40"],
+    ]) {
+      const report = await bench("-m", path, "-p", "8", "-n", "4", "-s", sequences, "-d", depth, "--starts", "0");
+      for (const rate of [report.prefill, report.decode]) expect(rate?.min).toBeGreaterThan(0);
+    }
+  });
+
   it("are all there, and agree with each other", async () => {
     const report = await bench("-m", SMALL_MODEL, "-p", "12", "-n", "6", "--repeat", "3", "--starts", "2");
     expect(report).toMatchObject({

@@ -1,9 +1,10 @@
 // Times steps of a plan on synthetic tokens: prefill of one sequence at some depth, and decoding after it, of one sequence or
 // of several together. A repeated measurement overwrites the previous one, so that the depth stays filled.
 
-import type { KvCache } from "../../backends/contract.js";
+import type { KvCache, OutputRow, StepInput } from "../../backends/contract.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { requireFinite } from "../../plan/output-row.js";
+import { ownStateSlots } from "../../plan/state-slot-check.js";
 import { RandomSource } from "../../sampler/rng.js";
 
 const TOKEN_SEED = 1;
@@ -32,7 +33,7 @@ export class BenchRunner implements Disposable {
   readonly #sizes: BenchSizes;
   readonly #signal: AbortSignal;
   readonly #kvCache: KvCache;
-  /** The block table of each sequence. */
+  /** The block table of each sequence; its state slot, if there are recurrent layers, has the sequence's number. */
   readonly #tables: readonly Int32Array[];
   readonly #tokens: Int32Array;
 
@@ -42,7 +43,7 @@ export class BenchRunner implements Disposable {
     this.#signal = signal;
     const { blockTokens } = plan.config;
     const blocks = Math.ceil(contextFor(sizes) / blockTokens);
-    this.#kvCache = plan.createKvCache(blocks * blockTokens * sizes.sequences);
+    this.#kvCache = plan.createKvCache(blocks * blockTokens * sizes.sequences, sizes.sequences);
     this.#tables = Array.from({ length: sizes.sequences }, (_, sequence) =>
       Int32Array.from({ length: blocks }, (_block, index) => sequence * blocks + index),
     );
@@ -91,17 +92,13 @@ export class BenchRunner implements Disposable {
     const { length } = this.#tokens;
     const tokens = Int32Array.from({ length: sequences }, (_, sequence) => this.#tokens[(depth + sequence) % length]);
     for (let position = depth; position < depth + count; position++) {
-      const rows = await this.#plan.step(
-        {
-          tokens: Int32Array.from(tokens),
-          positions: new Int32Array(sequences).fill(position),
-          sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence),
-          blockTables: this.#tables,
-          outputs: this.#tables.map((_, row) => ({ row, want: { kind: "candidates", count: 1 } })),
-        },
-        this.#kvCache,
-        { signal: this.#signal },
-      );
+      const rows = await this.#step([...this.#tables.keys()], {
+        tokens: Int32Array.from(tokens),
+        positions: new Int32Array(sequences).fill(position),
+        sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence),
+        blockTables: this.#tables,
+        outputs: this.#tables.map((_, row) => ({ row, want: { kind: "candidates", count: 1 } })),
+      });
       for (const [sequence, found] of rows.entries()) {
         const row = requireFinite(found);
         if (row.kind === "candidates") [tokens[sequence]] = row.ids;
@@ -117,17 +114,18 @@ export class BenchRunner implements Disposable {
     for (let position = from; position < to; position += chunkTokens) {
       const end = Math.min(to, position + chunkTokens);
       const positions = Int32Array.from({ length: end - position }, (_, index) => position + index);
-      await this.#plan.step(
-        {
-          tokens: positions.map((own) => this.#tokens[(own + sequence) % length]),
-          positions,
-          sequenceOffsets: Int32Array.of(0, positions.length),
-          blockTables: [this.#tables[sequence]],
-          outputs: end === to ? [{ row: positions.length - 1, want: { kind: "candidates", count: 1 } }] : [],
-        },
-        this.#kvCache,
-        { signal: this.#signal },
-      );
+      await this.#step([sequence], {
+        tokens: positions.map((own) => this.#tokens[(own + sequence) % length]),
+        positions,
+        sequenceOffsets: Int32Array.of(0, positions.length),
+        blockTables: [this.#tables[sequence]],
+        outputs: end === to ? [{ row: positions.length - 1, want: { kind: "candidates", count: 1 } }] : [],
+      });
     }
+  }
+
+  async #step(sequences: readonly number[], input: StepInput): Promise<readonly OutputRow[]> {
+    const states = this.#plan.program.kv.states === undefined ? {} : ownStateSlots(sequences, input);
+    return await this.#plan.step({ ...input, ...states }, this.#kvCache, { signal: this.#signal });
   }
 }

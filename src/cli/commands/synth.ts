@@ -13,6 +13,7 @@ import { chooseName } from "../synth/choice.js";
 import { synthPlan } from "../synth/model-plan.js";
 import { SHAPE_NAMES, SHAPES } from "../synth/shape.js";
 import { MIX_NAMES } from "../synth/type-mix.js";
+import { readText } from "../text-input.js";
 
 const NAME = "synth";
 const DEFAULT_TYPE = "Q4_K_M";
@@ -56,6 +57,11 @@ const OPTIONS = {
     kind: "flag",
     description: "with a draft head (MTP) after the layers, for the architectures whose heads can be run",
   },
+  "chat-template": {
+    kind: "path",
+    placeholder: "FILE",
+    description: "a Jinja template for chats, which becomes part of the model file",
+  },
   json: { kind: "flag", description: "print one JSON object" },
   ...GENERAL_OPTIONS,
 } as const satisfies OptionTable;
@@ -88,6 +94,7 @@ export const synth = defineCommand({
       seed = DEFAULT_SEED,
       layers,
       "draft-head": draftHead,
+      "chat-template": templatePath,
       json,
     },
     _positionals,
@@ -97,11 +104,13 @@ export const synth = defineCommand({
     const mix = chooseName(NAME, "type", MIX_NAMES, typeText);
     if (out === undefined) throw wrongValue(NAME, "out", "a file to write: --out FILE", "nothing");
     const shape = { ...SHAPES[name], ...(layers === undefined ? {} : { layers }) };
+    const template = templatePath === undefined ? {} : { chatTemplate: await readText(templatePath) };
 
     using interrupt = new Interrupt();
     using progress = new Progress("making the vocabulary");
     const start = performance.now();
-    const plan = synthPlan(name, shape, { mix, seed, draftHead, beforeChunk: () => interrupt.signal.throwIfAborted() });
+    const beforeChunk = (): void => interrupt.signal.throwIfAborted();
+    const plan = synthPlan(name, shape, { mix, seed, draftHead, ...template, beforeChunk });
     const totalBytes = plan.tensors.reduce((sum, { type, shape: [inputs, outputs = 1] }) => {
       const { blockElements, blockBytes } = layoutByName(type);
       return sum + ((inputs * outputs) / blockElements) * blockBytes;

@@ -28,13 +28,15 @@ interface SynthOptions {
   readonly seed: number;
   /** Whether the file has a draft head (MTP) after its layers; absent: no. */
   readonly draftHead?: boolean;
+  /** The chat template of the file; absent: none. */
+  readonly chatTemplate?: string;
   /** Called before each chunk of a tensor; an exception ends the writing. */
   readonly beforeChunk?: () => void;
 }
 
 /** The plan of a synthetic model's file. */
 export function synthPlan(name: string, shape: ModelShape, options: SynthOptions): GgufPlan {
-  const metadata = metadataOf(name, shape, options.mix);
+  const metadata = metadataOf(name, shape, options);
   const writer = tensorWriter(shape, options);
   const tensors = shapeWeights(shape, metadata).map(writer);
   if (options.draftHead !== true) return { metadata, tensors };
@@ -53,7 +55,7 @@ function withDraftBlock({ architecture, layers }: ModelShape, metadata: readonly
   ];
 }
 
-function metadataOf(name: string, shape: ModelShape, mix: MixName): GgufEntry[] {
+function metadataOf(name: string, shape: ModelShape, { mix, chatTemplate }: SynthOptions): GgufEntry[] {
   const { architecture } = shape;
   const fileType = fileTypeOf(mix);
   return [
@@ -63,6 +65,7 @@ function metadataOf(name: string, shape: ModelShape, mix: MixName): GgufEntry[] 
     u32("general.quantization_version", QUANTIZATION_VERSION),
     ...shapeKeys(shape),
     ...vocabularyEntries(shape.vocabulary),
+    ...(chatTemplate === undefined ? [] : [str("tokenizer.chat_template", chatTemplate)]),
   ];
 }
 
