@@ -2,7 +2,6 @@
 // uses a plan and owns neither the plan nor the model's file.
 
 import type { ChatTemplates } from "../chat/template/chat-templates.js";
-import { setTimeout as pause } from "node:timers/promises";
 import type { HeaderBytes } from "../gguf/header-bytes.js";
 import { kvGroups } from "../graph/cache-groups.js";
 import { Lifetime } from "../lifetime.js";
@@ -224,9 +223,8 @@ export class Engine implements ModelEngine, AsyncDisposable {
   async #prewarm(options: WarmUpOptions): Promise<void> {
     const { signal } = this.#ending;
     // Only servers warm up; a program that generates need not load the code.
-    const { WarmUp } = await import("./warm-up.js");
-    while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted)
-      await pause(IDLE_LOOK_MS, undefined, { ref: false });
+    const { pauseUnlessAborted, WarmUp } = await import("./warm-up.js");
+    while (this.#store.canGrow && this.#loop.isBusy && !signal.aborted) await pauseUnlessAborted(IDLE_LOOK_MS, signal);
     if (signal.aborted) return;
     const { maxBlocks, states } = this.#store.pools;
     const whole = { blocks: maxBlocks, largest: maxBlocks.map(() => 0), stateSlots: states?.maxBlocks ?? 0 };

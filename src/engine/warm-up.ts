@@ -156,9 +156,17 @@ export class WarmUp {
     // At least one turn of the event loop: requests arrive in it.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#isBusy() && performance.now() < untilMs && !signal.aborted) {
-      await pause(longestMs === NO_LIMIT_MS ? DEFERRED_LOOK_MS : LOOK_MS, undefined, { ref: false });
+      await pauseUnlessAborted(longestMs === NO_LIMIT_MS ? DEFERRED_LOOK_MS : LOOK_MS, signal);
     }
   }
+}
+
+/**
+ * A pause that keeps no process alive. Aborting ends it at once: whoever closes the engine waits for the warm-up, and the
+ * process would end before a timer that does not keep it alive.
+ */
+export async function pauseUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await pause(milliseconds, undefined, { ref: false, signal }).catch(() => {});
 }
 
 /** A compiler may take long; aborting the warm-up does not wait for it. */
