@@ -292,7 +292,7 @@ void test_refusals() {
   gate("matmuls.weight", [](FieldMap& one) { one.matmuls[0]["weight"] = 50; });
   gate("matmuls.bias", [](FieldMap& one) { one.matmuls[0]["bias"] = 2; });
   gate("matmuls.scale", [](FieldMap& one) { one.matmuls[1]["scale"] = 6; });
-  gate("activation", [](FieldMap& one) { one.set_text("activation", "relu"); });
+  gate("activation", [](FieldMap& one) { one.set_text("activation", "softmax"); });
   gate("residual", [](FieldMap& one) { one["residual"] = 0; });
   gate("out width", [](FieldMap& one) { one["out"] = 0; });
   const auto down = [&](const char* part, const Change& change) { refuse(part, "grouped-matmul", 1, change); };
