@@ -370,6 +370,32 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
     });
   });
 
+  it("shows the place of a waiting answer in the queue", { timeout: LIMIT_MS }, async () => {
+    await using server = await serve(() => "At last");
+    let begin: () => void = () => {};
+    const turn = new Promise<void>((resolve) => (begin = resolve));
+    server.model.script.beforeDelta = () => turn;
+    let queued = 3;
+    let reads = 0;
+    const statistics = server.model.statistics.bind(server.model);
+    server.model.statistics = () => (reads++, { ...statistics(), queued });
+    await visiting(server, async (page) => {
+      await ask(page, "Me too");
+      await page.getByText("Place 3 in the queue").waitFor();
+      queued = 1;
+      await page.getByText("Place 1 in the queue").waitFor();
+      // Others come after this one.
+      queued = 5;
+      await pause(1200);
+      await page.getByText("Place 1 in the queue").waitFor();
+      begin();
+      await answered(page, "At last");
+      const before = reads;
+      await pause(1200);
+      expect(reads).toBe(before);
+    });
+  });
+
   it("shows the drafts of the running step", { timeout: LIMIT_MS }, async () => {
     await using server = await serve(() => "Hello");
     const statistics = server.model.statistics.bind(server.model);
