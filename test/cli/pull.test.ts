@@ -50,6 +50,14 @@ describe("pull", () => {
     expect(stdout).toContain("fable-Q8_0.gguf");
   });
 
+  it("downloads the others if some fail, and says why each did", async () => {
+    const missing = ["x", "y", "z"].map((repository) => `hf:tester/${repository}`);
+    const { status, stdout, stderr } = await rocmforge(["pull", ...missing, name]);
+    expect(status).toBe(1);
+    expect(stdout).toContain("fable-Q4_K_M.gguf");
+    for (const each of missing) expect(stderr.match(new RegExp(`\\[hub\\] ${each}: .*404`, "g"))).toHaveLength(1);
+  });
+
   it("rejects a model that does not fit, with what would", async () => {
     const refused = await rocmforge(["pull", name, "--ctx", String(2 ** 24), "--backend", "reference"]);
     expect(refused.status).toBe(1);

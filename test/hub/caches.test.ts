@@ -65,7 +65,7 @@ describe("a model at an address", () => {
     const onProgress = ({ doneBytes }: PullProgress): void => {
       if (doneBytes > MODEL_BYTES.length) controller.abort();
     };
-    await expect(pullModel(url, { ...OPTIONS, signal: controller.signal, onProgress })).rejects.toThrow();
+    await expect(pullModel(url, { ...OPTIONS, signal: controller.signal, onProgress })).rejects.toThrow(/abort/i);
     const models = (await listModels()).map(({ name, unfinished, path }) => [name, unfinished, path === undefined]);
     expect(models).toEqual([
       [url, false, false],
