@@ -53,7 +53,7 @@ export const pull = defineCommand({
         signal: AbortSignal.any([interrupt.signal, output.gone]),
         onPreview: (preview) => {
           sizeBytes = preview.sizeBytes;
-          if (preview.missingBytes > 0) progress.note(describePreview(preview));
+          if (preview.missingBytes > 0) progress.note(describePreview(preview, values.force));
         },
         onProgress: (report) => {
           reports.set(name, report);
