@@ -73,13 +73,19 @@ export async function bundlePackages(root, dist) {
   return packagesOf(modules);
 }
 
+/** What a package contains of others, if its own licence does not say so. */
+const CONTAINED = {
+  unpdf: "It contains PDF.js (https://github.com/mozilla/pdf.js), Copyright Mozilla Foundation, Apache License 2.0.",
+};
+
 /** Writes the licences of packages whose code is in dist/. */
 export function writeNotices(root, dist, folders) {
   const texts = folders.map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
     const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
     const text = file === undefined ? "" : `\n${readFileSync(join(root, folder, file), "utf8").trim()}\n`;
-    return `${name} ${version} (${license})\n${text}`;
+    const contained = CONTAINED[name] === undefined ? "" : `\n${CONTAINED[name]}\n`;
+    return `${name} ${version} (${license})\n${text}${contained}`;
   });
   if (texts.length === 0) return;
   const head = "Parts of these packages are in the files of this folder.\n";

@@ -20,7 +20,7 @@ export async function modelFile(values: ModelFileValues): Promise<string> {
 /** The file of a model that is given by name or by path. */
 export async function namedModel(name: string, values: ModelFileValues): Promise<PulledModel> {
   if (!isModelName(name)) return { path: name, label: "" };
-  return await pulling(name, (hooks) => resolveModel(name, { ...pullValues(values), ...hooks }));
+  return await pulling(name, pullValues(values), (options) => resolveModel(name, options));
 }
 
 /** The options of a download that a command's options give. */
@@ -41,15 +41,17 @@ export function pullValues(values: Omit<ModelFileValues, "model">): PullModelOpt
 /** Runs a download with progress on stderr; Ctrl-C ends it and says how to go on. */
 export async function pulling<Result>(
   name: string,
-  pull: (hooks: Pick<PullModelOptions, "onPreview" | "onProgress" | "signal">) => Promise<Result>,
+  options: PullModelOptions,
+  pull: (options: PullModelOptions) => Promise<Result>,
 ): Promise<Result> {
   using interrupt = new Interrupt({ ignoresEchoes: true });
   using progress = new Progress(`looking for ${name}`);
   try {
     return await pull({
+      ...options,
       signal: interrupt.signal,
       onPreview: (preview) => {
-        if (preview.missingBytes > 0) progress.note(describePreview(preview));
+        if (preview.missingBytes > 0) progress.note(describePreview(preview, options.ignoreMemoryCheck === true));
       },
       onProgress: (report) => progress.update(describePull(report)),
     });

@@ -2,6 +2,7 @@
 
 import type { ModelPreview, PullProgress } from "../hub/pull-types.js";
 import { countOf, formatBytes, formatDuration, formatShare, printable } from "./format.js";
+import { inCommandLineWords } from "./option-words.js";
 
 const MAX_TYPES = 4;
 
@@ -31,14 +32,20 @@ export function describePull(progress: PullProgress): string {
   }
 }
 
-/** What is known of a model before the download, in two lines. */
-export function describePreview(preview: ModelPreview): string {
-  const { name, architecture, blockTypes, sizeBytes, missingBytes, contextLength, memory } = preview;
+/**
+ * What is known of a model before the download, in two lines. Why it is not supported is said only if it is downloaded
+ * nevertheless: otherwise that is the command's error.
+ */
+export function describePreview(preview: ModelPreview, isForced: boolean): string {
+  const { name, architecture, blockTypes, sizeBytes, missingBytes, contextLength, memory, problem } = preview;
   const types = blockTypes.slice(0, MAX_TYPES).map((type) => type.name);
   const context = contextLength === undefined ? "" : `, context length ${contextLength}`;
   const missing = missingBytes === sizeBytes ? "" : `, ${formatBytes(missingBytes)} of it to download`;
   const first = `${printable(name)}: ${printable(architecture ?? "unknown family")}, ${types.join(", ")}${context}, ${formatBytes(sizeBytes)}${missing}`;
-  if (memory === undefined) return first;
+  if (memory === undefined)
+    return isForced && problem !== undefined
+      ? `${first}\ndoes not run here: ${printable(inCommandLineWords(problem))}`
+      : first;
   const { backend, neededBytes, weightBytes, kvCacheBytes, tokens, availableBytes, fits } = memory;
   const verdict = fits ? "fits" : "does not fit";
   return `${first}\n${verdict} on ${backend}: ${formatBytes(neededBytes)} needed (weights ${formatBytes(weightBytes)}, a context of ${countOf(tokens, "token")} ${formatBytes(kvCacheBytes)}), ${formatBytes(availableBytes)} free`;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -47,6 +47,16 @@ it("of another machine is respected while it is renewed", async () => {
   utimesSync(other, old, old);
   await using lock = await FileLock.tryAcquire(target);
   expect(lock).toBeDefined();
+});
+
+it("makes the folder again that its last holder has removed", async () => {
+  const held = await FileLock.acquire(target);
+  const waiting = FileLock.acquire(target);
+  await held[Symbol.asyncDispose]();
+  rmdirSync(folder);
+  await using lock = await waiting;
+  expect(lock).toBeDefined();
+  expect(readdirSync(folder)).toHaveLength(1);
 });
 
 it("stops waiting when it is aborted", async () => {

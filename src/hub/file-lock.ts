@@ -5,7 +5,7 @@
 // stale lock cannot remove a fresh one.
 
 import { randomBytes } from "node:crypto";
-import { readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { OWNER_NAME, ownerName, ownerState } from "../process-owner.js";
@@ -33,11 +33,13 @@ export class FileLock implements AsyncDisposable {
     this.#touching = setInterval(() => void touch(path), TOUCH_MS).unref();
   }
 
-  /** Waits until this process holds the lock of `target`, whose folder exists. */
+  /** Waits until this process holds the lock of `target`; makes its folder if there is none. */
   static async acquire(target: string, { signal, onWait }: LockOptions = {}): Promise<FileLock> {
     for (;;) {
       signal?.throwIfAborted();
-      const lock = await FileLock.tryAcquire(target);
+      // Each time: the process that held the lock removes the folder with it if it is empty.
+      await mkdir(dirname(target), { recursive: true });
+      const lock = await FileLock.tryAcquire(target).catch(unlessFolderIsGone);
       if (lock !== undefined) return lock;
       onWait?.();
       // Processes that collided must not collide again.
@@ -45,7 +47,7 @@ export class FileLock implements AsyncDisposable {
     }
   }
 
-  /** Takes the lock of `target` if no other process holds it. */
+  /** Takes the lock of `target`, whose folder exists, if no other process holds it. */
   static async tryAcquire(target: string): Promise<FileLock | undefined> {
     if (await isHeld(target, undefined)) return undefined;
     const own = `${target}.lock-${ownerName()}-${randomBytes(6).toString("hex")}`;
@@ -64,6 +66,10 @@ export class FileLock implements AsyncDisposable {
     clearInterval(this.#touching);
     await rm(this.#path, { force: true });
   }
+}
+
+function unlessFolderIsGone(error: unknown): undefined {
+  if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
 }
 
 /** Whether another than `own` holds the lock or tries to; removes what processes that have ended left behind. */

@@ -8,7 +8,10 @@ import type { HubSettings } from "./hub-settings.js";
 import { DEFAULT_REVISION, type HubReference, modelNameOf } from "./model-reference.js";
 import { listOllamaModels } from "./ollama-model.js";
 import type { ListedModel } from "./pull-types.js";
-import { readNote } from "./url-model.js";
+import { readNote, unfinishedNotes } from "./url-model.js";
+
+/** The files of a download, complete or not; neither its note nor its locks. */
+const ARRIVED = /\.gguf(?:\.incomplete)?$/i;
 
 /** Lists all models; caches that cannot be read are skipped. */
 export async function listCachedModels(settings: HubSettings): Promise<readonly ListedModel[]> {
@@ -74,10 +77,22 @@ async function listUrlModels({ urlFolder }: HubSettings): Promise<readonly Liste
     folders.map(async (name) => {
       const folder = join(urlFolder, name);
       const note = await readNote(folder);
-      if (note === undefined) return [];
-      const paths = note.files.map((file) => join(folder, note.version, file.name));
-      const model = await listedFiles(note.url, "url", paths);
-      return model === undefined ? [] : [model];
+      const paths = note?.files.map((file) => join(folder, note.version, file.name)) ?? [];
+      const model = note === undefined ? undefined : await listedFiles(note.url, "url", paths);
+      return [...(model === undefined ? [] : [model]), ...(await unfinishedUrlModels(folder))];
+    }),
+  );
+  return lists.flat();
+}
+
+/** With the bytes that have arrived, of parts that are complete too. */
+async function unfinishedUrlModels(folder: string): Promise<readonly ListedModel[]> {
+  const lists = await Promise.all(
+    (await unfinishedNotes(folder)).map(async ({ url, version }) => {
+      const names = await folderNames(join(folder, version));
+      const isPartial = names.some((name) => name.endsWith(PARTIAL_SUFFIX));
+      const arrived = names.filter((name) => ARRIVED.test(name)).map((name) => join(folder, version, name));
+      return isPartial ? await unfinished(url, "url", arrived) : [];
     }),
   );
   return lists.flat();

@@ -2,7 +2,7 @@
 // processes fetch every byte once. All processes take them in the same order, so that none waits for another in a
 // circle. A model that is refused leaves no empty folders behind.
 
-import { mkdir, rmdir } from "node:fs/promises";
+import { rmdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { FileLock } from "./file-lock.js";
 import type { RemoteModelFile, RemoteModel } from "./remote-model.js";
@@ -22,7 +22,6 @@ export class ModelLock implements AsyncDisposable {
     const { signal } = model.client;
     const files = new Map(model.files.map((file) => [file.target.partialPath, file]));
     const folders = [...new Set([...files.keys()].map((path) => dirname(path)))];
-    for (const folder of folders) await mkdir(folder, { recursive: true });
     const locks: FileLock[] = [];
     try {
       // A file that is in the model twice has one lock.

@@ -70,6 +70,12 @@ describe("names of models", () => {
     expect(() => parseModelName(name)).toThrow(expect.objectContaining({ code: "HUB_NAME" }) as Error);
   });
 
+  it("rejects a password without printing it", () => {
+    const parsing = (): unknown => parseModelName("https://user:secret@example.com/a.gguf");
+    expect(parsing).toThrow(/example\.com\/a\.gguf.*without a user name or password/);
+    expect(parsing).not.toThrow(/secret/);
+  });
+
   it("are written as they are read", () => {
     for (const name of ["hf:user/repo", "hf:user/repo:Q8_0#dev", "hf:user/repo/a/b.gguf", "ollama:me/own:3b"])
       expect(modelNameOf(parseModelName(name))).toBe(name);

@@ -101,9 +101,11 @@ function requireModelFile(name: string, file: string): string {
 function parseUrl(name: string, hubHosts: readonly string[]): HubReference | UrlReference {
   if (!URL.canParse(name)) throw wrongName(name);
   const url = new URL(name);
+  // The password itself must not appear in a message.
+  if (url.username !== "" || url.password !== "")
+    throw wrongName(`${url.protocol}//…@${url.host}${url.pathname}`, "an address without a user name or password");
   if (url.protocol !== "https:" && !LOOPBACK.test(url.hostname))
     throw wrongName(name, "https://: over http:// anyone on the way could replace the file");
-  if (url.username !== "" || url.password !== "") throw wrongName(name, "an address without a user name or password");
   const onHub = hubHosts.includes(url.host) ? parseHubAddress(name, url) : undefined;
   if (onHub !== undefined) return onHub;
   if (!/\.gguf$/i.test(url.pathname)) throw wrongName(name, "the address of a .gguf file");

@@ -100,6 +100,7 @@ async function downloadMissing(
   const previewed = await previewRemoteModel(model, options);
   options.onPreview?.(previewed.preview);
   if (options.ignoreMemoryCheck !== true && previewed.refusal !== undefined) throw previewed.refusal;
+  await model.begin?.();
   report.phase("downloading");
   await eachOf(model.files, PARALLEL_FILES, async (part) => {
     const prefix = previewed.headers.find(({ file }) => file === part.file)?.bytes;

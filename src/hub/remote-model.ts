@@ -20,6 +20,8 @@ export interface RemoteModel {
   readonly client: HttpClient;
   /** The files of the model, parts in order. */
   readonly files: readonly RemoteModelFile[];
+  /** Called when a download begins, under the locks; notes what an interrupted one belongs to if its files do not tell. */
+  begin?(): Promise<void>;
   /** Called when every file is complete; returns the path of the first. */
   finish(): Promise<string>;
 }

@@ -1,6 +1,7 @@
 // Models at other addresses than the hub's. Each has a folder of its own under the package's model cache, named after
 // its host and the hash of its address: a note states the address and the current version, and each version has a
-// folder named after its validators, so that a file that changes on the server is never mixed with its predecessor.
+// folder named after its validators, so that a file that changes on the server is never mixed with its predecessor. The
+// folder of an unfinished version has a note of its own, by which it is listed.
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
@@ -48,16 +49,15 @@ export async function findUrlModel(
     const path = join(folder, version, file.name);
     return { file, target: { path, partialPath: `${path}${PARTIAL_SUFFIX}` } };
   });
+  const note = { url: url.href, version, files: described.map(({ name, sizeBytes }) => ({ name, sizeBytes })) };
   return {
     name: url.href,
     client,
     files,
+    begin: async () => await writeNote(join(folder, version), note),
     finish: async () => {
-      await writeNote(folder, {
-        url: url.href,
-        version,
-        files: described.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
-      });
+      await writeNote(folder, note);
+      await rm(join(folder, version, NOTE_NAME), { force: true });
       await removeOtherVersions(folder, version);
       return files[0].target.path;
     },
@@ -91,6 +91,13 @@ export async function readNote(folder: string): Promise<ModelNote | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** The notes of versions in the folder of a model whose download was begun and not finished. */
+export async function unfinishedNotes(folder: string): Promise<readonly ModelNote[]> {
+  const versions = (await folderNames(folder)).filter((name) => VERSION.test(name));
+  const notes = await Promise.all(versions.map((version) => readNote(join(folder, version))));
+  return notes.filter((note) => note !== undefined);
 }
 
 /** The folder of the model at an address; its parts share one. */

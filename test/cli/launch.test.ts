@@ -5,6 +5,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startServer, type TestServer } from "../../src/server/testing/test-server.js";
 import { FakeModel } from "../../src/server/testing/fake-model.js";
+import { HubEnvironment, MODEL_BYTES } from "../hub/hub-environment.js";
+import { TestHub } from "../hub/test-hub.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 
@@ -208,6 +210,15 @@ describe("a client that is started", () => {
     // The file's own context length, which is less than agents need.
     expect(stderr).toMatch(/the context length is 512 tokens/);
     await expect(fetch(told?.env["ANTHROPIC_BASE_URL"] ?? "")).rejects.toThrow("fetch failed");
+  });
+
+  test("is served with a model of a hub, which is downloaded first", { timeout: HANG_MS }, async () => {
+    await using hub = await TestHub.start([{ path: "fable-Q4_K_M.gguf", bytes: MODEL_BYTES }]);
+    using environment = new HubEnvironment(hub);
+    const args = ["claude", "-m", `hf:${hub.repository}`];
+    const { status, stderr, told } = await launch(args, { ...environment.variables(hub), DO: "ask" });
+    expect([status, told?.answer?.model]).toEqual([0, "fable-Q4_K_M"]);
+    expect(stderr).toMatch(/the context length is 512 tokens/);
   });
 });
 

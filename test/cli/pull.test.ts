@@ -50,6 +50,26 @@ describe("pull", () => {
     expect(stdout).toContain("fable-Q8_0.gguf");
   });
 
+  it("downloads the others if some fail, and says why each did", async () => {
+    const missing = ["x", "y", "z"].map((repository) => `hf:tester/${repository}`);
+    const { status, stdout, stderr } = await rocmforge(["pull", ...missing, name]);
+    expect(status).toBe(1);
+    expect(stdout).toContain("fable-Q4_K_M.gguf");
+    for (const each of missing) expect(stderr.match(new RegExp(`\\[hub\\] ${each}: .*404`, "g"))).toHaveLength(1);
+  });
+
+  it("says why a model does not run here before it downloads it nevertheless", async () => {
+    const foreign = Buffer.from(MODEL_BYTES);
+    foreign.write("qwenX", MODEL_BYTES.indexOf("qwen2"), "latin1");
+    hub.files = [{ path: "other.gguf", bytes: foreign }];
+    const refused = await rocmforge(["pull", name]);
+    expect(refused).toMatchObject({ status: 1, stdout: "" });
+    expect(refused.stderr).not.toContain("does not run here");
+    const forced = await rocmforge(["pull", name, "--force"]);
+    expect(forced).toMatchObject({ status: 0, stdout: expect.stringContaining("other.gguf") as string });
+    expect(forced.stderr).toMatch(/^rocmforge: does not run here: .*qwenX/m);
+  });
+
   it("rejects a model that does not fit, with what would", async () => {
     const refused = await rocmforge(["pull", name, "--ctx", String(2 ** 24), "--backend", "reference"]);
     expect(refused.status).toBe(1);

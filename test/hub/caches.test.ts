@@ -9,7 +9,7 @@ import { GgufFile } from "../../src/gguf/file.js";
 import { partPath } from "../../src/gguf/split.js";
 import { encodeGguf, type GgufWriterTensor } from "../../src/gguf/writer.js";
 import { FileLock } from "../../src/hub/file-lock.js";
-import { listModels, loadModel, loadTokenizer, pullModel, removeModel } from "../../src/index.js";
+import { listModels, loadModel, loadTokenizer, type PullProgress, pullModel, removeModel } from "../../src/index.js";
 import { fixture } from "../cli/command-line.js";
 import { HubEnvironment, MODEL_BYTES, paddedModel } from "./hub-environment.js";
 import { etagOf, type HubFile, sha256, TestHub } from "./test-hub.js";
@@ -53,6 +53,28 @@ describe("a model at an address", () => {
     expect(await listModels()).toMatchObject([{ name: url, source: "url", sizeBytes: changed.length }]);
     expect((await removeModel(url)).freedBytes).toBe(changed.length);
     expect(await listModels()).toEqual([]);
+  });
+
+  it("is listed while its download is unfinished, beside its former version", async () => {
+    const url = `${hub.cdn}/fable-Q4_K_M.gguf`;
+    await pullModel(url, OPTIONS);
+    const changed = paddedModel(MODEL_BYTES.length + 4_000_000);
+    hub.files = [{ path: "fable-Q4_K_M.gguf", bytes: changed }];
+    hub.sliceMs = 5;
+    const controller = new AbortController();
+    const onProgress = ({ doneBytes }: PullProgress): void => {
+      if (doneBytes > MODEL_BYTES.length) controller.abort();
+    };
+    await expect(pullModel(url, { ...OPTIONS, signal: controller.signal, onProgress })).rejects.toThrow(/abort/i);
+    const models = (await listModels()).map(({ name, unfinished, path }) => [name, unfinished, path === undefined]);
+    expect(models).toEqual([
+      [url, false, false],
+      [url, true, true],
+    ]);
+    expect((await listModels())[1].sizeBytes).toBeGreaterThan(MODEL_BYTES.length);
+    hub.sliceMs = 0;
+    expect(sha256(readFileSync((await pullModel(url, OPTIONS)).path))).toBe(sha256(changed));
+    expect(await listModels()).toMatchObject([{ name: url, unfinished: false, sizeBytes: changed.length }]);
   });
 
   it("rejects a server that does not state a size", async () => {

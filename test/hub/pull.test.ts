@@ -98,6 +98,15 @@ describe("a preview", () => {
     expect(sha256(readFileSync(forced.path))).toBe(sha256(MODEL_BYTES));
   });
 
+  it("rejects a model that does not fit for every one of several pulls at once", async () => {
+    const pulls = [1, 2, 3].map(() =>
+      pullModel(`hf:${hub.repository}`, { backend: "reference", contextTokens: 2 ** 24 }),
+    );
+    const outcomes = await Promise.allSettled(pulls);
+    expect(outcomes).toMatchObject(outcomes.map(() => ({ status: "rejected", reason: { code: "BACKEND_MEMORY" } })));
+    expect(existsSync(environment.repositoryFolder(hub))).toBe(false);
+  });
+
   it("rejects a family that is not supported, and a file that is no GGUF", async () => {
     const foreign = Buffer.from(MODEL_BYTES);
     foreign.write("qwenX", MODEL_BYTES.indexOf("qwen2"), "latin1");

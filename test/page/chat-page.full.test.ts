@@ -13,6 +13,7 @@ import { startServer, type TestServer } from "../../src/server/testing/test-serv
 import { installPackages, mayInstall } from "../support/debian-packages.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { CHROMIUM_PACKAGES, missingBrowser, startBrowser, visit, type Visit } from "./browser.js";
+import { smallPdf } from "./small-pdf.js";
 import { StagedResidency } from "./staged-residency.js";
 import { StreamingChat } from "./streaming-chat.js";
 
@@ -109,7 +110,7 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
   });
 
   it("sends the shown branch with the settings, and nothing else", { timeout: LIMIT_MS }, async () => {
-    await using server = await serve((prompt) => `Echo ${prompt.length}`);
+    await using server = await serve((prompt) => (prompt.includes("Two") ? "Second" : "First"));
     await visiting(server, async (page) => {
       await page.getByRole("button", { name: "Settings" }).click();
       await page.getByLabel("System prompt").fill("Be brief.");
@@ -120,9 +121,9 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByRole("button", { name: "Close panel" }).click();
       await ask(page, "One");
-      await answered(page, "Echo");
+      await answered(page, "First");
       await ask(page, "Two");
-      await answered(page, "Echo");
+      await answered(page, "Second");
     });
     const { messages } = server.chat.conversations.at(-1) ?? { messages: [] };
     expect(messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);
@@ -244,13 +245,32 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
   it("attaches text files and refuses others", { timeout: LIMIT_MS }, async () => {
     await using server = await serve((prompt) => (prompt.includes("secret word") ? "Found it." : "Nothing."));
     await visiting(server, async (page) => {
-      await page.getByLabel("Text files", { exact: true }).setInputFiles([
+      await page.getByLabel("Text and PDF files", { exact: true }).setInputFiles([
         { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("the secret word") },
         { name: "photo.png", mimeType: "image/png", buffer: Buffer.from([0x89, 0x50, 0, 0xff]) },
       ]);
-      await page.getByText("Only text files can be attached: photo.png").waitFor();
+      await page.getByText("photo.png: only text and PDF files can be attached").waitFor();
       await ask(page, "What does it say?");
       await answered(page, "Found it.");
+    });
+  });
+
+  it("attaches the text of PDFs, and refuses those without any", { timeout: LIMIT_MS }, async () => {
+    let seen = "";
+    await using server = await serve((prompt) => {
+      seen = prompt;
+      return "Read.";
+    });
+    await visiting(server, async (page) => {
+      await page.getByLabel("Text and PDF files", { exact: true }).setInputFiles([
+        { name: "report.pdf", mimeType: "application/pdf", buffer: smallPdf(["The first page", "The second page"]) },
+        { name: "scan.pdf", mimeType: "application/pdf", buffer: smallPdf([""]) },
+        { name: "broken.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.7\nnothing") },
+      ]);
+      await page.getByText("scan.pdf: it has no text, only pictures; broken.pdf: it cannot be read").waitFor();
+      await ask(page, "What does it say?");
+      await answered(page, "Read.");
+      expect(seen).toContain("report.pdf:\n```\nThe first page\n\nThe second page\n```\n\nWhat does it say?");
     });
   });
 
@@ -347,6 +367,44 @@ describe.skipIf(cannot)(`the chat page${cannot ? ` (skipped: needs ${CHROMIUM_PA
       await pause(1500);
       expect(reads).toBe(before);
       await page.getByRole("button", { name: "Stop generating" }).click();
+    });
+  });
+
+  it("shows the place of a waiting answer in the queue", { timeout: LIMIT_MS }, async () => {
+    await using server = await serve(() => "At last");
+    let begin: () => void = () => {};
+    const turn = new Promise<void>((resolve) => (begin = resolve));
+    server.model.script.beforeDelta = () => turn;
+    let queued = 3;
+    let reads = 0;
+    const statistics = server.model.statistics.bind(server.model);
+    server.model.statistics = () => (reads++, { ...statistics(), queued });
+    await visiting(server, async (page) => {
+      await ask(page, "Me too");
+      await page.getByText("Place 3 in the queue").waitFor();
+      queued = 1;
+      await page.getByText("Place 1 in the queue").waitFor();
+      // Others come after this one.
+      queued = 5;
+      await pause(1200);
+      await page.getByText("Place 1 in the queue").waitFor();
+      begin();
+      await answered(page, "At last");
+      const before = reads;
+      await pause(1200);
+      expect(reads).toBe(before);
+    });
+  });
+
+  it("shows the drafts of the running step", { timeout: LIMIT_MS }, async () => {
+    await using server = await serve(() => "Hello");
+    const statistics = server.model.statistics.bind(server.model);
+    const step = { stepSequences: 1, stepDecodeTokens: 1, stepDraftTokens: 4, stepPrefillTokens: 0 };
+    server.model.statistics = () => ({ ...statistics(), ...step });
+    await visiting(server, async (page) => {
+      await page.getByRole("button", { name: "What the engine is doing" }).click();
+      await page.getByText("1 sequence: 1 decode, 4 draft, 0 prefill tokens").waitFor();
+      await page.getByLabel("Tokens of the running step: decode 1, draft 4, prefill 0, of 5").waitFor();
     });
   });
 

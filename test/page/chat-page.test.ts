@@ -6,7 +6,9 @@ import { missingBrowser, startBrowser, visit } from "./browser.js";
 
 const missing = await missingBrowser();
 
-describe.skipIf(missing !== undefined)(`the chat page (skipped: there is no ${missing ?? "browser"})`, () => {
+const why = missing === undefined ? "" : ` (skipped: there is no ${missing})`;
+
+describe.skipIf(missing !== undefined)(`the chat page${why}`, () => {
   it("streams an answer and breaks no rule", async () => {
     await using server = await startServer();
     server.model.script.answer = () => "Hello **there**";

@@ -7,9 +7,10 @@ import { Served } from "../cli/served.js";
 import { missingBrowser, startBrowser, visit } from "./browser.js";
 
 const missing = await missingBrowser();
+const why = missing === undefined ? "" : ` (skipped: there is no ${missing})`;
 const EMBEDDED = new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url).pathname;
 
-describe.skipIf(missing !== undefined)(`the page of a server (skipped: there is no ${missing ?? "browser"})`, () => {
+describe.skipIf(missing !== undefined)(`the page of a server${why}`, () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();

@@ -1,13 +1,24 @@
 // Bundles test files with all that they import into one folder of an installed package, where a process on Windows runs
-// them: `import.meta.url` is the place that a source would have in that package.
+// them, and copies the models that they load: `import.meta.url` is the place that a source would have in that package.
 
-import { readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, type Plugin } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const URL_OF_FILE = "import.meta.url";
+
+/**
+ * The conformance tests that run on Windows. files.test.ts is about processes that are started through pipes and about
+ * truncated files, which Windows forbids; *.full.test.ts are the cases of others with longer texts.
+ */
+export const CONFORMANCE_FILES = readdirSync(join(ROOT, "test", "conformance"))
+  .filter((name) => /^[^.]+\.test\.ts$/.test(name) && name !== "files.test.ts")
+  .map((name) => `test/conformance/${name}`);
+
+/** The folders with models that these tests load, at the same place in the package. */
+const FIXTURES = ["test/fixtures/models", "test/fixtures/architectures"];
 
 const originalUrls: Plugin = {
   name: "original-urls",
@@ -47,5 +58,6 @@ export async function bundleTests(
     plugins: [originalUrls],
     logLevel: "silent",
   });
+  for (const fixtures of FIXTURES) cpSync(join(ROOT, fixtures), join(folder, fixtures), { recursive: true });
   return { program: join(bundled, "run-tests.js"), names: named.map(([name]) => name) };
 }

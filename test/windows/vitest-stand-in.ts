@@ -13,6 +13,7 @@ import {
   setState,
 } from "@vitest/expect";
 import * as chai from "chai";
+import { setTimeout as pause } from "node:timers/promises";
 
 export { afterAll, afterEach, beforeAll, beforeEach, describe, it, test } from "@vitest/runner";
 
@@ -35,3 +36,22 @@ expect.extend = (matchers) => chaiExpect.extend(expect, matchers);
 expect.addEqualityTesters = addCustomEqualityTesters;
 expect.extend(customMatchers);
 scope[GLOBAL_EXPECT] = expect;
+
+/** What of vitest's helpers the tests use. */
+export const vi = {
+  /** Calls until it does not throw, or until the time is up. */
+  async waitFor<Result>(
+    call: () => Result | Promise<Result>,
+    { timeout = 1000, interval = 50 }: { readonly timeout?: number; readonly interval?: number } = {},
+  ): Promise<Result> {
+    const end = performance.now() + timeout;
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        if (performance.now() > end) throw error;
+        await pause(interval);
+      }
+    }
+  },
+};

@@ -11,7 +11,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-/** A text file that a question carries. */
+/** A file that a question carries, as text. */
 export interface Attachment {
   readonly name: string;
   readonly text: string;

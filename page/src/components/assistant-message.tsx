@@ -1,5 +1,6 @@
 // An answer: reasoning, text, tool calls, how it ended, and what it took.
 
+import { useEffect, useState } from "preact/hooks";
 import type { Message } from "../chat/message";
 import type { BranchPosition } from "../chat/message-tree";
 import { formatCount, formatMs, formatRate } from "../format";
@@ -9,11 +10,14 @@ import { models } from "../state/models";
 import { BranchSwitch } from "./branch-switch";
 import { CopyButton } from "./copy-button";
 import { IconButton } from "./icon-button";
+import { QueuePlace } from "./queue-place";
 import { Reasoning } from "./reasoning";
 import { ToolCalls } from "./tool-calls";
 
 /** Shorter times say nothing about speed. */
 const SHORTEST_MEASURED_MS = 20;
+/** Most answers begin within this time, and their place in the queue is not asked for. */
+const SHORT_WAIT_MS = 1000;
 
 interface AssistantMessageProps {
   readonly message: Message;
@@ -58,6 +62,11 @@ export function AssistantMessage({ message, position, openCalls, isGrowing }: As
 
 function Waiting({ model }: { readonly model: string }) {
   const isLoading = models.value.find(({ id }) => id === model)?.state === "loading";
+  const [isLong, setLong] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLong(true), SHORT_WAIT_MS);
+    return () => clearTimeout(timer);
+  }, []);
   return (
     <p class="waiting" role="status">
       <span class="dots" aria-hidden="true">
@@ -66,6 +75,7 @@ function Waiting({ model }: { readonly model: string }) {
         <i />
       </span>
       {isLoading ? `Loading ${model}…` : <span class="offscreen">Waiting for the first token</span>}
+      {!isLoading && isLong && <QueuePlace model={model} />}
     </p>
   );
 }

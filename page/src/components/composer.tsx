@@ -1,4 +1,4 @@
-// The field for the next question: text, attached text files, send or stop, and how full the context is.
+// The field for the next question: text, attached files, send or stop, and how full the context is.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Attachment } from "../chat/message";
@@ -16,9 +16,12 @@ const MAX_HEIGHT_PIXELS = 260;
 export function Composer() {
   const [text, setText] = useState("");
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [filesBeingRead, setFilesBeingRead] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
   const isBusy = currentId.value !== undefined && generating.value.has(currentId.value);
-  const canSend = !isBusy && model.value !== undefined && (text.trim() !== "" || attachments.length > 0);
+  // A question is not sent without a file that is still being read.
+  const isReady = !isBusy && filesBeingRead === 0 && model.value !== undefined;
+  const canSend = isReady && (text.trim() !== "" || attachments.length > 0);
 
   useLayoutEffect(() => {
     const { current: element } = field;
@@ -35,9 +38,12 @@ export function Composer() {
     void ask(text.trim(), attachments);
   };
   const attach = async (files: Iterable<File>): Promise<void> => {
-    const { read, refused } = await readAttachments(files);
+    const given = [...files];
+    setFilesBeingRead((count) => count + given.length);
+    const { read, problems } = await readAttachments(given);
+    setFilesBeingRead((count) => count - given.length);
     setAttachments((old) => [...old, ...read]);
-    if (refused.length > 0) notify(`Only text files can be attached: ${refused.join(", ")}`);
+    if (problems.length > 0) notify(problems.join("; "));
   };
   const isDragging = useDroppedFiles((files) => void attach(files));
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -71,6 +77,11 @@ export function Composer() {
             </li>
           ))}
         </ul>
+      )}
+      {filesBeingRead > 0 && (
+        <p class="attachments" role="status">
+          Reading {filesBeingRead === 1 ? "the file" : `${filesBeingRead} files`}…
+        </p>
       )}
       <textarea
         ref={field}
@@ -130,14 +141,14 @@ function AttachButton({ onFiles }: { readonly onFiles: (files: readonly File[]) 
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <IconButton icon="clip" label="Attach text files" onClick={() => input.current?.click()} />
+      <IconButton icon="clip" label="Attach text or PDF files" onClick={() => input.current?.click()} />
       <input
         ref={input}
         class="offscreen"
         type="file"
         multiple
         tabIndex={-1}
-        aria-label="Text files"
+        aria-label="Text and PDF files"
         onChange={({ currentTarget }) => {
           onFiles([...(currentTarget.files ?? [])]);
           currentTarget.value = "";

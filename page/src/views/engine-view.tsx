@@ -72,14 +72,15 @@ function Activity({ engine }: { readonly engine: EngineActivity }) {
           label="Tokens of the running step"
           parts={[
             { name: "decode", value: step.decode_tokens, class: "decode" },
+            { name: "draft", value: step.draft_tokens, class: "cached" },
             { name: "prefill", value: step.prefill_tokens, class: "prefill" },
           ]}
-          total={Math.max(1, step.decode_tokens + step.prefill_tokens)}
+          total={Math.max(1, step.decode_tokens + step.draft_tokens + step.prefill_tokens)}
         />
         <p class="legend">
           {step.sequences === 0
             ? "No step is running."
-            : `${step.sequences} ${step.sequences === 1 ? "sequence" : "sequences"}: ${step.decode_tokens} decode, ${formatCount(step.prefill_tokens)} prefill tokens`}
+            : `${step.sequences} ${step.sequences === 1 ? "sequence" : "sequences"}: ${step.decode_tokens} decode, ${step.draft_tokens === 0 ? "" : `${step.draft_tokens} draft, `}${formatCount(step.prefill_tokens)} prefill tokens`}
         </p>
       </section>
       <section class="card">

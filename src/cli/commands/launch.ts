@@ -21,6 +21,7 @@ import { didYouMean } from "../../nearest.js";
 import { Progress } from "../progress.js";
 import { readApiKeys } from "../serve/api-keys.js";
 import { modelList } from "../serve/model-list.js";
+import { servedFiles } from "../serve/served-files.js";
 
 const NAME = "launch";
 const DEFAULT_URL = "http://127.0.0.1:8080";
@@ -138,7 +139,7 @@ function addressOf(text: string): string {
 
 /** A server in this process, for this client alone; undefined if the start was interrupted. */
 async function startServer(values: Values, model: string): Promise<RunningServer | undefined> {
-  const models = modelList(NAME, [model], model);
+  const models = modelList(NAME, await servedFiles([model], values), model);
   using interrupt = new Interrupt();
   using progress = new Progress(`loading ${printable(models[0].name)}`, {
     isTTY: isatty(process.stderr.fd),

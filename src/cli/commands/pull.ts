@@ -1,5 +1,6 @@
 // `rocmforge pull`: downloads models by name, after saying what they are and whether they would run here.
 
+import { RocmForgeError } from "../../errors.js";
 import { pullModel, type PullProgress } from "../../index.js";
 import { defineCommand } from "../command.js";
 import { formatBytes, printable } from "../format.js";
@@ -7,6 +8,7 @@ import { Interrupt, Interrupted } from "../interrupt.js";
 import { pullValues } from "../model-file.js";
 import { GENERAL_OPTIONS, MODEL_OPTIONS } from "../model-options.js";
 import { type OptionTable, wrongValue } from "../option-table.js";
+import { messageFor } from "../option-words.js";
 import { Progress } from "../progress.js";
 import { describePreview, describePull } from "../pull-text.js";
 
@@ -51,25 +53,32 @@ export const pull = defineCommand({
         signal: AbortSignal.any([interrupt.signal, output.gone]),
         onPreview: (preview) => {
           sizeBytes = preview.sizeBytes;
-          if (preview.missingBytes > 0) progress.note(describePreview(preview));
+          if (preview.missingBytes > 0) progress.note(describePreview(preview, values.force));
         },
         onProgress: (report) => {
           reports.set(name, report);
           progress.update(describeAll([...reports.values()]));
         },
       });
-      reports.delete(name);
       if (values.json) await output.writeJson({ name, path, sizeBytes: sizeBytes ?? null });
       else await output.write(`${printable(path)}\n`);
     };
-    try {
-      await inParallel([...new Set(names)], pullOne);
-      return 0;
-    } catch (error) {
-      if (!interrupt.signal.aborted) throw error;
+    const failures = await inParallel([...new Set(names)], async (name) => {
+      try {
+        await pullOne(name);
+      } finally {
+        reports.delete(name);
+      }
+    });
+    if (interrupt.signal.aborted) {
       progress.end();
       throw new Interrupted("interrupted; the same command resumes the download", interrupt.exitStatus);
     }
+    const expected = failures.filter((failure) => failure instanceof RocmForgeError);
+    if (expected.length < failures.length) throw failures.find((failure) => !(failure instanceof RocmForgeError));
+    for (const failure of expected.slice(0, -1)) progress.note(printable(messageFor(failure, NAME)));
+    if (expected.length > 0) throw expected.at(-1);
+    return 0;
   },
 });
 
@@ -82,13 +91,16 @@ function describeAll(reports: readonly PullProgress[]): string {
   return `downloading ${reports.length} models, ${formatBytes(sum(({ doneBytes }) => doneBytes))} of ${formatBytes(sum(({ totalBytes }) => totalBytes))}, ${formatBytes(rate)}/s`;
 }
 
-/** Waits for all that have begun, then throws the first failure. */
-async function inParallel(names: readonly string[], work: (name: string) => Promise<void>): Promise<void> {
+/** Works on every name, a few at a time, whatever becomes of the others; returns the failures. */
+async function inParallel(
+  names: readonly string[],
+  work: (name: string) => Promise<void>,
+): Promise<readonly unknown[]> {
+  const failures: unknown[] = [];
   let next = 0;
   const runner = async (): Promise<void> => {
-    while (next < names.length) await work(names[next++]);
+    while (next < names.length) await work(names[next++]).catch((error: unknown) => failures.push(error));
   };
-  const outcomes = await Promise.allSettled(Array.from({ length: PARALLEL_MODELS }, runner));
-  const failure = outcomes.find((outcome) => outcome.status === "rejected");
-  if (failure !== undefined) throw failure.reason;
+  await Promise.all(Array.from({ length: PARALLEL_MODELS }, runner));
+  return failures;
 }

@@ -13,12 +13,11 @@ import { isLogFormat, LOG_FORMATS } from "../../log/log-format.js";
 import { type RunningServer, serve, type ServerAddresses } from "../../server/index.js";
 import { formatDuration, printable } from "../format.js";
 import { Interrupt } from "../interrupt.js";
-import { namedModel } from "../model-file.js";
 import { EMBEDDED_MODEL } from "../model-options.js";
 import { wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
 import { API_KEYS_VARIABLE, readApiKeys } from "./api-keys.js";
-import { modelList, splitModelValue } from "./model-list.js";
+import { modelList } from "./model-list.js";
 import { isFreePort, LOCALHOST } from "./free-port.js";
 import {
   checkLogLevel,
@@ -28,6 +27,7 @@ import {
   serveOptions,
   type ServeValues,
 } from "./serve-options.js";
+import { servedFiles } from "./served-files.js";
 
 const MS_PER_SECOND = 1000;
 /** How long the process waits for the last log lines to be read after the server has stopped. */
@@ -72,7 +72,7 @@ async function serveModels({ command, values, choosePort, onListening, onReady }
   // Options that cannot be used are refused before anything is downloaded.
   const apiKeys = await readApiKeys(command, values["api-key-file"], process.env);
   if (choosePort === undefined) await refuseTakenPorts(command, values);
-  const models = modelList(command, await servedFiles(values), EMBEDDED_MODEL);
+  const models = modelList(command, await servedFiles(values.model, values), EMBEDDED_MODEL);
   const access = { needsKey: apiKeys.length > 0 };
   const print = (text: string): void => standardOutputLog().write(text);
   using interrupt = new Interrupt({ ignoresEchoes: true });
@@ -134,17 +134,6 @@ async function againIfTaken(start: () => Promise<RunningServer>): Promise<Runnin
       if (!isTaken || attempt === MAX_PORT_ATTEMPTS) throw error;
     }
   }
-}
-
-/** The values of -m with files instead of names; what is not on this machine is downloaded before the server starts. */
-async function servedFiles(values: ServeValues): Promise<readonly string[]> {
-  const files: string[] = [];
-  for (const value of values.model) {
-    const { name, model } = splitModelValue(value);
-    const { path, label } = await namedModel(model, { ...values, model });
-    files.push(label === "" ? value : `${name ?? label}=${path}`);
-  }
-  return files;
 }
 
 /** Redirects Node's warnings, which it would write to standard error in a way that blocks. */
