@@ -49,7 +49,8 @@ export class DraftHeadDrafter implements BatchDrafter {
       let active = rounds.filter((round) => round !== undefined);
       while (active.length > 0) {
         const rows = await this.#head.step(this.#pack(active), this.#cache.kvCache, { signal });
-        active = active.filter((round, index) => continues(round, rows[index]));
+        // A sequence that ended meanwhile has given its blocks back.
+        active = active.filter((round, index) => isRunning(round) && continues(round, rows[index]));
       }
       return rounds.map((round) => Int32Array.from(round?.draft ?? []));
     } finally {
@@ -92,6 +93,10 @@ export class DraftHeadDrafter implements BatchDrafter {
       stateWrites: Int32Array.from(rounds, ({ slot }) => slot),
     };
   }
+}
+
+function isRunning({ sequence }: Round): boolean {
+  return sequence.state === "running";
 }
 
 /** Adds the token of a row to the draft; false if the draft ends. */

@@ -109,6 +109,7 @@ export class Speculation implements AsyncDisposable {
 
   /** Frees what drafters hold for a sequence. */
   release(sequence: object): void {
+    if (this.isWaiting) this.#waiting = this.#waiting.filter((waiting) => waiting.sequence !== sequence);
     this.#batchDrafter?.release(sequence);
   }
 

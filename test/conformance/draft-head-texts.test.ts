@@ -1,12 +1,13 @@
 // Texts drafted by a model's own head: they are those without drafts, on every backend, and where the next token depends on
 // the last one alone, in the model and in its head alike, every draft is accepted.
 
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import type { Backend } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import { arr, type GgufEntry, u32 } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { Model } from "../../src/model/model.js";
+import { DraftHeadPlan } from "../../src/plan/draft-head-plan.js";
 import { encodeTensor } from "../../src/quant/codec.js";
 import type { DraftMode } from "../../src/speculation/speculation.js";
 import { FULL_RUN } from "../support/full-run.js";
@@ -117,6 +118,40 @@ describe("reference", () => {
     expect(drafted.map(({ tokens }) => tokens)).toEqual(plain.map(({ tokens }) => tokens));
     expect(total(drafted, "draftedTokens")).toBeGreaterThan(0);
     expect(total(plain, "draftedTokens")).toBe(0);
+  });
+
+  it("goes on drafting for the others if a request is cancelled while the head computes", async () => {
+    const path = await written("cancelled", markovModel(draftHeadModel(5, { ...HYBRID, tied: false })));
+    await using model = await Model.open(path, new ReferenceBackend(), { draft: "mtp", contextTokens: 128 });
+    const request = (last: number) => ({
+      prompt: Int32Array.of(last),
+      maxTokens: TOKENS,
+      ignoreEndOfGeneration: true,
+      sampling: { temperature: 0 },
+    });
+    const cancelled = new AbortController();
+    const { step } = DraftHeadPlan.prototype;
+    let steps = 0;
+    const spied = vi.spyOn(DraftHeadPlan.prototype, "step").mockImplementation(async function (
+      this: DraftHeadPlan,
+      ...input
+    ) {
+      const rows = await step.apply(this, input);
+      // The draft goes on, but not that of the cancelled request.
+      if (++steps === 1) cancelled.abort();
+      return rows;
+    });
+    const first = model.engine.complete({ ...request(9), signal: cancelled.signal });
+    const second = model.engine.complete(request(20));
+    const tokens: number[] = [];
+    for await (const delta of second) tokens.push(...delta.tokens);
+    const { acceptedTokens } = await second.summary;
+    expect((await first.summary).choices[0].reason).toBe("abort");
+    spied.mockRestore();
+    expect(tokens).toEqual(Array.from({ length: TOKENS }, (_, index) => (21 + index) % VOCABULARY));
+    expect(acceptedTokens).toBeGreaterThan(TOKENS / 4);
+    const { stateSlots, freeStateSlots, checkpoints, running } = model.engine.statistics();
+    expect({ running, left: stateSlots - freeStateSlots - checkpoints }).toEqual({ running: 0, left: 0 });
   });
 
   it("uses the head by itself, and refuses one that the model does not have", async () => {
