@@ -71,7 +71,9 @@ export class DraftHeadDrafter implements BatchDrafter {
     const start = sequence.computed;
     const { states } = sequence.tables;
     if (start !== tokens.length - 1 || states === undefined || states.slot < 0) return undefined;
-    const count = Math.min(most, 1 + sequence.tables.roomAfter(start, most - 1, sequences));
+    // Verification needs a slot for each token.
+    const spare = pools.states?.spareBlocks ?? 0;
+    const count = Math.min(most, spare, 1 + sequence.tables.roomAfter(start, most - 1, sequences));
     const copy = (from: number, to: number, group: number): void => kvCache.copyBlocks(Int32Array.of(from, to), group);
     if (count < 1 || !sequence.tables.makeWritable(start, start + count, copy)) return undefined;
     const slot = pools.states?.allocate(1)?.[0];

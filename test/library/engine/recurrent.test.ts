@@ -154,6 +154,28 @@ describe.each(CASES)("a $architecture on $backend", ({ architecture, backend }) 
     expect(second.tokens[0]).toEqual(await expectedTokens(model, cut, 5));
   });
 
+  it("keeps the states that the next turn needs while it drafts", async () => {
+    await using conversing = await open(architecture, backend);
+    const answer = Int32Array.from({ length: 60 }, (_, index) => 65 + (index % 6));
+    let history: readonly number[] = [...randomTokens(70, 90)];
+    for (let turn = 0; turn < 4; turn++) {
+      // The generation prompt is no part of the history.
+      const shared = [...history, ...randomTokens(71 + turn, 10)];
+      const completion = conversing.engine.complete({
+        prompt: Int32Array.from([...shared, 7, 7]),
+        maxTokens: answer.length,
+        checkpoints: [shared.length],
+        scriptedTokens: answer,
+        ignoreEndOfGeneration: true,
+      });
+      const { cachedTokens, acceptedTokens } = await completion.summary;
+      expect(acceptedTokens).toBeGreaterThan(20);
+      expect(cachedTokens).toBe(turn === 0 ? 0 : history.length - 5);
+      history = [...shared, ...randomTokens(80 + turn, 5)];
+    }
+    expectNothingHeld(conversing);
+  });
+
   it("serves several at once, with choices of one prompt", async () => {
     const prompts = [100, 133, 41, 65].map((length, index) => randomTokens(20 + index, length));
     const found = await Promise.all(prompts.map((prompt, index) => complete(model, prompt, 20, 1 + (index % 3))));
