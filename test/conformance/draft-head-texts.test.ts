@@ -13,6 +13,7 @@ import type { DraftMode } from "../../src/speculation/speculation.js";
 import { FULL_RUN } from "../support/full-run.js";
 import { Dice } from "../support/dice.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
+import { HEAD_CASES } from "./models/draft-head-cases.js";
 import { draftHeadModel, type FamilyShape } from "./models/family-model.js";
 import type { MadeTensor, RandomModel } from "./models/random-model.js";
 import { describeSubjects } from "./subjects.js";
@@ -48,8 +49,9 @@ function markovModel({ metadata, tensors }: RandomModel): RandomModel {
     if (tensor.name === "token_embd.weight") return Float32Array.from(vectors.flat());
     if (tensor.name === "output.weight")
       return Float32Array.from(vectors.map((_, token) => vectors.at(token - 1)).flat(2) as number[]);
-    if (tensor.name.endsWith("norm.weight")) return new Float32Array(WIDTH).fill(1).slice(0, tensor.shape[0]);
-    if (/(?:attn_output|ssm_out|ffn_down)\.weight$/.test(tensor.name)) return new Float32Array(sizeOf(tensor));
+    if (tensor.name.endsWith("norm.weight")) return new Float32Array(sizeOf(tensor)).fill(1);
+    if (/(?:attn_output|ssm_out|ffn_down(?:_exps|_shexp)?|ffn_latent_up)\.weight$/.test(tensor.name))
+      return new Float32Array(sizeOf(tensor));
     // The head passes the token's embedding on.
     if (tensor.name.endsWith("eh_proj.weight"))
       return Float32Array.from({ length: sizeOf(tensor) }, (_, index) =>
@@ -101,8 +103,9 @@ const total = (list: readonly Text[], field: "draftedTokens" | "acceptedTokens")
   list.reduce((sum, text) => sum + text[field], 0);
 
 describe("reference", () => {
-  it("accepts every draft if the next token depends on the last one alone", async () => {
-    const path = await written("markov", markovModel(draftHeadModel(5, { ...HYBRID, tied: false })));
+  it.each(HEAD_CASES)("accepts every draft of $title if it depends on the last token alone", async ({ shape }) => {
+    const own = { ...shape, width: WIDTH, vocabularySize: VOCABULARY, tied: false };
+    const path = await written(shape.architecture, markovModel(draftHeadModel(8, own)));
     const drafted = await texts(path, new ReferenceBackend(), "mtp");
     expect(drafted.map(({ tokens }) => tokens)).toEqual(
       [7, 13, 20].map((last) => Array.from({ length: TOKENS }, (_, index) => (last + 1 + index) % VOCABULARY)),
