@@ -78,6 +78,16 @@ export interface HeadOfFamily {
 export const HEAD_CASES: readonly HeadOfFamily[] = [
   { title: "qwen35", shape: hybrid("qwen35", [SECTIONS]), head: { ...gated, network: { kind: "swiglu" } } },
   {
+    title: "qwen35 with tables of the head's own",
+    shape: {
+      ...hybrid("qwen35", [SECTIONS]),
+      tied: true,
+      layerTensors: (layer) =>
+        layer === gated.block ? ["nextn.embed_tokens.weight", "nextn.shared_head_head.weight"] : [],
+    },
+    head: { ...gated, network: { kind: "swiglu" } },
+  },
+  {
     title: "qwen35moe",
     shape: hybrid("qwen35moe", [SECTIONS, ...experts(6, 2), SHARED]),
     head: { ...gated, network: mixture },
