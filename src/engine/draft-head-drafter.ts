@@ -41,7 +41,7 @@ export class DraftHeadDrafter implements BatchDrafter {
     this.#maxSequences = maxSequences;
   }
 
-  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     const rounds = requests.map((request, index) =>
       index < this.#maxSequences ? this.#begin(request, requests.length) : undefined,
     );
@@ -52,7 +52,7 @@ export class DraftHeadDrafter implements BatchDrafter {
         // A sequence that ended meanwhile has given its blocks back.
         active = active.filter((round, index) => isRunning(round) && continues(round, rows[index]));
       }
-      return rounds.map((round) => Int32Array.from(round?.draft ?? []));
+      return rounds.map((round) => (round === undefined ? undefined : Int32Array.from(round.draft)));
     } finally {
       for (const round of rounds) if (round !== undefined) this.#cache.pools.states?.release([round.slot]);
     }

@@ -24,7 +24,8 @@ export function extendModel<Source extends HeaderSource>(
   const tensors = new Map(model.tensors);
   const blocks = first.header.metadata.integer(`${first.header.metadata.string(ARCHITECTURE)}.block_count`) ?? 0;
   for (const [name, tensor] of extension.tensors) {
-    if (!tensors.has(name) && blockOf(name) >= blocks) tensors.set(name, { ...tensor, part: tensor.part + model.parts.length });
+    if (!tensors.has(name) && blockOf(name) >= blocks)
+      tensors.set(name, { ...tensor, part: tensor.part + model.parts.length });
   }
   return {
     parts: [{ ...first, header: { ...first.header, metadata } }, ...others, ...extension.parts],

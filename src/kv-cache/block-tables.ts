@@ -148,8 +148,7 @@ export class BlockTables implements Disposable {
   useCheckpoint(tokens: Int32Array, count: number): void {
     const { checkpoints, blockTokens } = this.#pools;
     const full = Math.floor(count / blockTokens);
-    if (full <= this.#committedBlocks)
-      checkpoints?.use(this.#nodeOf(full), tokens.subarray(full * blockTokens, count));
+    if (full <= this.#committedBlocks) checkpoints?.use(this.#nodeOf(full), tokens.subarray(full * blockTokens, count));
   }
 
   #addCheckpoint(tokens: Int32Array, written: number, slot: number): Checkpoint | undefined {

@@ -55,7 +55,7 @@ export class ModelDrafter implements BatchDrafter {
     this.#targetVocabulary = targetVocabulary;
   }
 
-  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     this.#isDrafting = true;
     try {
       return await this.#draft(requests, signal);
@@ -65,7 +65,7 @@ export class ModelDrafter implements BatchDrafter {
     }
   }
 
-  async #draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async #draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     this.#model.makeRoom(requests.map(({ tokens, most }) => tokens.length + most));
     const rounds = requests.map((request) => this.#begin(request));
     let active = rounds.filter((round) => round !== undefined).slice(0, this.#model.sequences);
@@ -73,7 +73,9 @@ export class ModelDrafter implements BatchDrafter {
       const computed = await this.#compute(active, signal);
       active = computed.filter((round) => this.#continues(round));
     }
-    return rounds.map((round) => Int32Array.from(round?.draft ?? []));
+    return rounds.map((round) =>
+      round === undefined || isUnfinished(round) ? undefined : Int32Array.from(round.draft),
+    );
   }
 
   release(sequence: object): void {
@@ -183,6 +185,11 @@ export class ModelDrafter implements BatchDrafter {
     const blockTables = groups.flatMap((group) => slices.map(({ round }) => round.state.tables.groups[group].blocks));
     return { tokens, positions, sequenceOffsets: offsets, blockTables, outputs };
   }
+}
+
+/** Whether tokens of the text are left to be computed before anything can be drafted. */
+function isUnfinished({ draft, pending }: Round): boolean {
+  return draft.length === 0 && pending.length > 0;
 }
 
 /** The best token of a row, if the draft model is confident enough. */

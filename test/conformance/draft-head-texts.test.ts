@@ -126,6 +126,30 @@ describe("reference", () => {
     expect(total(plain, "draftedTokens")).toBe(0);
   });
 
+  it("asks a head that finds no likely token less and less often", async () => {
+    const { metadata, tensors } = draftHeadModel(6, HYBRID);
+    // All tokens are equally likely to the head.
+    const flat = tensors.map((tensor) =>
+      tensor.name.endsWith("shared_head_norm.weight")
+        ? { ...tensor, data: new Uint8Array(tensor.data.length) }
+        : tensor,
+    );
+    const path = await written("flat", { metadata, tensors: flat });
+    await using model = await Model.open(path, new ReferenceBackend(), { draft: "mtp", contextTokens: 256 });
+    const spied = vi.spyOn(DraftHeadPlan.prototype, "step");
+    const { draftedTokens, generatedTokens } = await model.engine.complete({
+      prompt: Int32Array.of(5, 7),
+      maxTokens: 200,
+      ignoreEndOfGeneration: true,
+      sampling: { temperature: 0 },
+    }).summary;
+    const steps = spied.mock.calls.length;
+    spied.mockRestore();
+    expect([draftedTokens, generatedTokens]).toEqual([0, 200]);
+    expect(steps).toBeGreaterThan(0);
+    expect(steps).toBeLessThan(40);
+  });
+
   it("goes on drafting for the others if a request is cancelled while the head computes", async () => {
     const path = await written("cancelled", markovModel(draftHeadModel(5, { ...HYBRID, tied: false })));
     await using model = await Model.open(path, new ReferenceBackend(), { draft: "mtp", contextTokens: 128 });
