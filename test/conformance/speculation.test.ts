@@ -78,6 +78,13 @@ describeSubjects(
     });
 
     if (!isCpu) return;
+    it.each(["qwen35", "nemotron_h", "lfm2"])("writes the same texts with drafts of %s, to the bit", async (family) => {
+      const backend = () => subject.create({ deterministic: true });
+      const path = await hybrid(family);
+      const { accepted } = await expectSameTexts({ path, backend, requests: requests(8, 40) });
+      expect(accepted).toBeGreaterThan(100);
+    });
+
     it("writes the same texts with drafts across sliding windows", async () => {
       const backend = () => subject.create({ deterministic: true });
       const { accepted } = await expectSameTexts({ path: WINDOWED, backend, requests: requests(6, 60) });
