@@ -65,6 +65,12 @@ export async function expectSameTexts(comparison: Comparison): Promise<DraftCoun
   };
 }
 
+/** Expects the same answers without drafts and with these. */
+export async function expectSameTextsWith(drafts: Speculation, comparison: Comparison): Promise<void> {
+  const plain = await answers(comparison, undefined);
+  expect(await answers(comparison, drafts)).toEqual(plain);
+}
+
 async function answers(
   { path, backend, requests, contextTokens = 256 }: Comparison,
   speculation: Speculation | undefined,
