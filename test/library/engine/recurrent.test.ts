@@ -192,11 +192,11 @@ describe.each(CASES)("a $architecture on $backend", ({ architecture, backend }) 
       ]);
       return { cachedTokens, answer: answers[0] };
     };
-    let text = [...shared, 7, 7];
+    const text = [...shared, 7, 7];
     for (let call = 0; call < 12; call++) {
       const { cachedTokens, answer } = await ask(text);
       if (call > 0) expect(cachedTokens).toBeGreaterThan(shared.length);
-      text = [...text, ...answer, ...randomTokens(91 + call, 10)];
+      text.push(...answer, ...randomTokens(91 + call, 10));
     }
     expect(conversing.engine.statistics().evictedCheckpoints).toBeGreaterThan(0);
     expect((await ask([...shared, ...randomTokens(99, 20)])).cachedTokens).toBe(shared.length);
