@@ -64,7 +64,7 @@ export function nowSeconds(): number {
 }
 
 /** What was reused and what became of drafts, by the names that llama.cpp's server uses; nothing if there was neither. */
-export function timingsOf(...summaries: readonly CompletionSummary[]): object {
+export function responseTimings(...summaries: readonly CompletionSummary[]): object {
   const sum = (count: (summary: CompletionSummary) => number): number =>
     summaries.reduce((total, summary) => total + count(summary), 0);
   const [cached, drafted] = [sum(({ cachedTokens }) => cachedTokens), sum(({ draftedTokens }) => draftedTokens)];
