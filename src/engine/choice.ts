@@ -262,7 +262,7 @@ export class Choice implements StepReader {
       most: batchLength,
       use: (proposed) => {
         drafts?.expectBatch(proposed, tokens.length);
-        if (sequence.state === "running" && sequence.length === tokens.length)
+        if (proposed.length > 0 && sequence.state === "running" && sequence.length === tokens.length)
           this.#useDraft(sequence, this.#withoutEnd(proposed));
       },
     });

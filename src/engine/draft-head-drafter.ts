@@ -41,7 +41,7 @@ export class DraftHeadDrafter implements BatchDrafter {
     this.#maxSequences = maxSequences;
   }
 
-  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     const rounds = requests.map((request, index) =>
       index < this.#maxSequences ? this.#begin(request, requests.length) : undefined,
     );
@@ -49,9 +49,10 @@ export class DraftHeadDrafter implements BatchDrafter {
       let active = rounds.filter((round) => round !== undefined);
       while (active.length > 0) {
         const rows = await this.#head.step(this.#pack(active), this.#cache.kvCache, { signal });
-        active = active.filter((round, index) => continues(round, rows[index]));
+        // A sequence that ended meanwhile has given its blocks back.
+        active = active.filter((round, index) => isRunning(round) && continues(round, rows[index]));
       }
-      return rounds.map((round) => Int32Array.from(round?.draft ?? []));
+      return rounds.map((round) => (round === undefined ? undefined : Int32Array.from(round.draft)));
     } finally {
       for (const round of rounds) if (round !== undefined) this.#cache.pools.states?.release([round.slot]);
     }
@@ -70,7 +71,9 @@ export class DraftHeadDrafter implements BatchDrafter {
     const start = sequence.computed;
     const { states } = sequence.tables;
     if (start !== tokens.length - 1 || states === undefined || states.slot < 0) return undefined;
-    const count = Math.min(most, 1 + sequence.tables.roomAfter(start, most - 1, sequences));
+    // Verification needs a slot for each token.
+    const spare = pools.states?.spareBlocks ?? 0;
+    const count = Math.min(most, spare, 1 + sequence.tables.roomAfter(start, most - 1, sequences));
     const copy = (from: number, to: number, group: number): void => kvCache.copyBlocks(Int32Array.of(from, to), group);
     if (count < 1 || !sequence.tables.makeWritable(start, start + count, copy)) return undefined;
     const slot = pools.states?.allocate(1)?.[0];
@@ -92,6 +95,10 @@ export class DraftHeadDrafter implements BatchDrafter {
       stateWrites: Int32Array.from(rounds, ({ slot }) => slot),
     };
   }
+}
+
+function isRunning({ sequence }: Round): boolean {
+  return sequence.state === "running";
 }
 
 /** Adds the token of a row to the draft; false if the draft ends. */

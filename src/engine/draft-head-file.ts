@@ -40,7 +40,7 @@ export async function withHeadBeside(loader: GgufLoader): Promise<{ loader: Gguf
 
 function predicts({ metadata }: GgufFile): boolean {
   const architecture = metadata.get("general.architecture");
-  return typeof architecture !== "string" || metadata.has(`${architecture}.nextn_predict_layers`);
+  return typeof architecture !== "string" || (metadata.get(`${architecture}.nextn_predict_layers`) ?? 0) !== 0;
 }
 
 /** Paths of files that are named as draft heads, those with the name most like the model's first. */

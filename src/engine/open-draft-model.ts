@@ -15,15 +15,16 @@ import { openPlan } from "./open-plan.js";
 
 /** Sequences of which the draft model keeps texts; a step with more does not pay anyway. */
 const MAX_SEQUENCES = 16;
+/** State slots of each, if the draft model has recurrent layers: of its text, of a draft, and of a text that has ended. */
+const STATE_SLOTS = 3;
 /** Minimum size of the draft model's cache once it grows. */
 const LEAST_GROWN_TOKENS = 1024;
 
 /** Opens a draft model for a target; throws MODEL_INVALID if their vocabularies differ. */
 export async function openDraftModel(path: string, backend: Backend, target: ExecutionPlan, file: GgufFile) {
   const { contextTokens, ignoreMemoryCheck } = target.config;
-  const { loader, plan } = await openPlan(path, backend, { ignoreMemoryCheck });
+  const { loader, plan } = await openPlan(path, backend, { ignoreMemoryCheck, draftHead: false });
   try {
-    refuseRecurrent(plan, loader.file);
     refuseOtherVocabulary(file, loader.file);
     return new OpenedDraftModel(loader, plan, Math.min(contextTokens, plan.config.contextTokens));
   } catch (error) {
@@ -67,10 +68,13 @@ class OpenedDraftModel implements DraftModel {
     const tokens = lengths.reduce((sum, length) => sum + Math.ceil(length / blockTokens) * blockTokens, 0);
     const wanted = this.#plan.kvCacheBlocks(tokens, lengths.length);
     const blocks = wanted.map((count, group) => Math.min(count, maxBlocks[group]));
-    const demand = { blocks, largest: blocks.map(() => 0), stateSlots: 0 };
+    const stateSlots = Math.min(lengths.length * STATE_SLOTS, this.pools.states?.maxBlocks ?? 0);
+    const demand = { blocks, largest: blocks.map(() => 0), stateSlots };
     if (!this.#store.isShortOf(demand)) return;
+    const { sizes } = this.pools;
     // An empty store has nothing to keep.
-    if (!this.#store.extend(demand) && this.pools.blocks.every((count) => count === 0)) this.#store.replace(demand);
+    if (!this.#store.extend(demand) && [...sizes.blocks, sizes.stateSlots].every((count) => count === 0))
+      this.#store.replace(demand);
   }
 
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]> {
@@ -87,7 +91,9 @@ class OpenedDraftModel implements DraftModel {
 function storeOf(plan: ExecutionPlan, sequences: number): KvStore {
   const { blockTokens, contextTokens } = plan.config;
   const maxBlocks = plan.kvCacheBlocks(cacheLimitTokens(plan, sequences), sequences);
+  const hasStates = plan.program.kv.states !== undefined;
   return new KvStore({
+    ...(hasStates ? { states: { slots: 0, maxSlots: sequences * STATE_SLOTS } } : {}),
     groups: kvGroups(plan.program.kv).map(({ window, chunk }, group) => ({
       ...(window === undefined ? {} : { window }),
       ...(chunk === undefined ? {} : { chunk }),
@@ -97,18 +103,8 @@ function storeOf(plan: ExecutionPlan, sequences: number): KvStore {
     })),
     blockTokens,
     sharesPrefixes: true,
-    create: (blocks) => plan.createGroupedKvCache(blocks),
+    create: (blocks, stateSlots) => plan.createGroupedKvCache(blocks, stateSlots),
   });
-}
-
-/** Drafts that are rejected are cut back, and recurrent states cannot be. */
-function refuseRecurrent({ program }: ExecutionPlan, { path }: GgufFile): void {
-  if (program.kv.states === undefined) return;
-  throw new ModelError(
-    "MODEL_UNSUPPORTED",
-    `[draft] ${path}: a model with recurrent layers cannot draft; choose one with attention in every layer`,
-    { details: { path } },
-  );
 }
 
 /** Token ids have to mean the same in both models; padding at the end of one does not matter. */

@@ -257,6 +257,26 @@ describe("drafts", () => {
     allBack(serving);
   });
 
+  it("ask the batch drafter for nothing if a request fails before it drafts", async () => {
+    const asked: object[] = [];
+    const drafter: BatchDrafter = {
+      draft: (requests) => {
+        asked.push(...requests.map(({ sequence }) => sequence));
+        return Promise.resolve(requests.map(() => new Int32Array()));
+      },
+      release: () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
+    const drafts = new Speculation({ batchDrafter: drafter, policy: EAGER });
+    const sequence = {};
+    drafts.wait({ sequence, tokens: Int32Array.of(1), most: 3, use: () => {} });
+    drafts.wait({ sequence: {}, tokens: Int32Array.of(2), most: 3, use: () => {} });
+    drafts.release(sequence);
+    await drafts.draftWaiting(new AbortController().signal);
+    expect(asked).toHaveLength(1);
+    expect(asked).not.toContain(sequence);
+  });
+
   it("commit only accepted tokens to the prefix cache", async () => {
     const serving = engineWith(speculation({ wrongEvery: 1 }));
     const request = { prompt: Int32Array.from(PROMPT), maxTokens: 30, ...OPEN_END };

@@ -88,6 +88,11 @@ export class BlockPool {
     return this.freeBlocks + this.cachedBlocks;
   }
 
+  /** How many blocks can be taken for something that cached ones are worth more than: half of the pool stays cached. */
+  get spareBlocks(): number {
+    return this.freeBlocks + Math.max(0, this.cachedBlocks - Math.ceil(this.#blocks / 2));
+  }
+
   /**
    * Counts the blocks that lost their last reference: while it does not change, a request that did not fit still does
    * not.

@@ -144,6 +144,13 @@ export class BlockTables implements Disposable {
     return this.#addCheckpoint(tokens, written, this.states.slot);
   }
 
+  /** Marks the checkpoint after the first `count` of these tokens, if there is one, as used most recently. */
+  useCheckpoint(tokens: Int32Array, count: number): void {
+    const { checkpoints, blockTokens } = this.#pools;
+    const full = Math.floor(count / blockTokens);
+    if (full <= this.#committedBlocks) checkpoints?.use(this.#nodeOf(full), tokens.subarray(full * blockTokens, count));
+  }
+
   #addCheckpoint(tokens: Int32Array, written: number, slot: number): Checkpoint | undefined {
     const { checkpoints, prefixes, blockTokens, states } = this.#pools;
     const full = Math.floor(written / blockTokens);

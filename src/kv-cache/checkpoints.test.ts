@@ -46,6 +46,20 @@ describe("checkpoints", () => {
     expect(pools.checkpoints).toMatchObject({ held: 4, evicted: 0 });
   });
 
+  it("are not all evicted for the states of a draft", () => {
+    const pools = recurrent(8);
+    for (let text = 0; text < 6; text++) remember(pools, Int32Array.of(text, 1, 2));
+    using tables = new BlockTables(pools);
+    const tokens = numbers(30);
+    compute(tables, tokens, 0, 6);
+    expect(pools.states?.freeBlocks).toBe(1);
+    // The slot that is free, and those of checkpoints beyond half of the pool.
+    expect(tables.states?.alsoAfterEach(6, 15)).toBe(3);
+    expect(pools.checkpoints).toMatchObject({ held: 4, evicted: 2 });
+    tables.states?.onlyAfterLast();
+    expect(pools.states?.freeBlocks).toBe(3);
+  });
+
   it("share no more of a text than its tokens say", () => {
     const pools = recurrent();
     remember(pools, numbers(11), [6]);

@@ -71,12 +71,7 @@ export class Checkpoints {
   add(checkpoint: Checkpoint): boolean {
     const { node, tail, blocks, slot } = checkpoint;
     const { prefixes, slots } = this.#parts();
-    const known = this.longest(node, tail, 0, tail.length);
-    if (known?.tail.length === tail.length) {
-      slots.retain(known.slot);
-      slots.release([known.slot]);
-      return false;
-    }
+    if (this.use(node, tail)) return false;
     if (slots.isCached(slot)) throw new RangeError(`state slot ${slot} belongs to another checkpoint`);
     for (const [group, block] of blocks.entries()) prefixes.groups[group].add(block, checkpoint, tail.length);
     this.slots.add(slot, checkpoint, 1);
@@ -85,6 +80,16 @@ export class Checkpoints {
     if (others === undefined) this.#byNode.set(node, [checkpoint]);
     else others.push(checkpoint);
     this.#held++;
+    return true;
+  }
+
+  /** Marks the checkpoint behind a node with this tail as used most recently; false if there is none. */
+  use(node: PrefixNode | undefined, tail: Int32Array): boolean {
+    const known = this.longest(node, tail, 0, tail.length);
+    if (known?.tail.length !== tail.length) return false;
+    const { slots } = this.#parts();
+    slots.retain(known.slot);
+    slots.release([known.slot]);
     return true;
   }
 

@@ -82,11 +82,13 @@ export class SequenceStates implements Disposable {
 
   /**
    * Lets the next step also write the states after each of `count` tokens from the `start`-th on, so that it can be cut
-   * back to any of them. Returns after how many, fewer if slots are scarce.
+   * back to any of them. Returns after how many, fewer if slots are scarce: a draft saves some steps, but a checkpoint
+   * that is evicted for it may cost the prefill of a whole conversation.
    */
   alsoAfterEach(start: number, count: number): number {
-    for (let index = 0; index < count; index++) if (!this.#add(start + index + 1, false)) return index;
-    return count;
+    const most = Math.min(count, this.#slots.spareBlocks);
+    for (let index = 0; index < most; index++) if (!this.#add(start + index + 1, false)) return index;
+    return most;
   }
 
   /** Lets the next step write the states after its last token alone. */

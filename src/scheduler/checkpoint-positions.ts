@@ -15,6 +15,8 @@ interface PositionOptions {
 
 /** Decides after how many tokens of a sequence its recurrent states are kept. */
 export class CheckpointPositions {
+  /** The positions that the request names, without those outside of its prompt. */
+  readonly hints: readonly number[];
   readonly #promptTokens: number;
   readonly #distance: number;
   readonly #decodeDistance: number;
@@ -26,6 +28,7 @@ export class CheckpointPositions {
     this.#distance = blocksOf(CHECKPOINT_TOKENS);
     this.#decodeDistance = blocksOf(DECODE_CHECKPOINT_TOKENS);
     const within = hints.filter((tokens) => tokens > 0 && tokens < promptTokens);
+    this.hints = within;
     // The same prompt again has its last token computed; without hints it continues right before that.
     this.#named = new Set([...(within.length > 0 ? within : [promptTokens - 1]), promptTokens]);
   }

@@ -137,6 +137,10 @@ export class ScheduledSequence {
     // A prefix that was lost by preemption and found again was computed once.
     if (this.preemptions === 0) this.cachedTokens += Math.max(0, Math.min(gained, this.promptTokens - this.computed));
     this.computed += gained;
+    // Requests that follow may go back further than this one.
+    if (gained > 0)
+      for (const tokens of this.checkpoints?.hints ?? [])
+        if (tokens <= this.computed) this.tables.useCheckpoint(this.tokens, tokens);
   }
 
   /**

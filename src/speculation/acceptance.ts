@@ -41,10 +41,14 @@ export class Acceptance {
     if (expected === undefined) return;
     const { tokens, confidence, position } = expected;
     for (let index = 0; index < tokens.length && position + index < text.length; index++) {
-      const isRight = tokens[index] === text[position + index];
-      this.#means[confidence] += ((isRight ? 1 : 0) - this.#means[confidence]) * WEIGHT;
-      if (!isRight) return;
+      if (tokens[index] !== text[position + index]) return this.miss(confidence);
+      this.#means[confidence] += (1 - this.#means[confidence]) * WEIGHT;
     }
+  }
+
+  /** Counts a draft token as wrong, or a drafter that found none. */
+  miss(confidence: number): void {
+    this.#means[confidence] -= this.#means[confidence] * WEIGHT;
   }
 
   /** A draft of a class was not made because it would not pay. */

@@ -27,8 +27,8 @@ export interface DraftRequest {
 
 /** Drafts for many sequences at once in steps of its own: a smaller model, or heads of the target (MTP). */
 export interface BatchDrafter extends AsyncDisposable {
-  /** One draft for each request, empty if there is none now. */
-  draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]>;
+  /** One draft for each request: undefined if there can be none now, empty if no token is likely enough. */
+  draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]>;
   /** Frees what the drafter holds for a sequence that has ended. */
   release(sequence: object): void;
 }

@@ -1,6 +1,7 @@
 // Drafts with a smaller model of the same vocabulary, which decodes greedily ahead of the target. Its KV cache follows
-// the target's texts: what was drafted and rejected is cut back. All sequences that wait share its steps. Prompts are
-// prefilled a chunk per call, so that the target never waits for a whole prompt.
+// the target's texts: what was drafted and rejected is cut back. Recurrent states cannot be, so that a draft model with
+// such layers drafts in a fork of its text, and computes what was accepted again with the next call. All sequences that
+// wait share its steps. Prompts are prefilled a chunk per call, so that the target never waits for a whole prompt.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
@@ -27,6 +28,8 @@ export interface DraftModel extends AsyncDisposable {
 /** A sequence in the draft model's cache. */
 interface DraftState {
   readonly tables: BlockTables;
+  /** The text when it was last drafted for. */
+  text: Int32Array;
   /** Positions that were computed from tokens of the text, and the drafted tokens that were computed after them. */
   computed: number;
   drafted: number[];
@@ -37,6 +40,8 @@ interface Round {
   readonly state: DraftState;
   readonly request: DraftRequest;
   readonly draft: number[];
+  /** What the next tokens are written to: those of the text, or a fork of them. */
+  tables: BlockTables;
   /** Tokens to compute next. */
   pending: Int32Array;
 }
@@ -55,7 +60,7 @@ export class ModelDrafter implements BatchDrafter {
     this.#targetVocabulary = targetVocabulary;
   }
 
-  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     this.#isDrafting = true;
     try {
       return await this.#draft(requests, signal);
@@ -65,15 +70,21 @@ export class ModelDrafter implements BatchDrafter {
     }
   }
 
-  async #draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Int32Array[]> {
+  async #draft(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly (Int32Array | undefined)[]> {
     this.#model.makeRoom(requests.map(({ tokens, most }) => tokens.length + most));
     const rounds = requests.map((request) => this.#begin(request));
     let active = rounds.filter((round) => round !== undefined).slice(0, this.#model.sequences);
-    while (active.length > 0) {
-      const computed = await this.#compute(active, signal);
-      active = computed.filter((round) => this.#continues(round));
+    try {
+      while (active.length > 0) {
+        const computed = await this.#compute(active, signal);
+        active = computed.filter((round) => this.#continues(round));
+      }
+    } finally {
+      for (const round of rounds) if (round !== undefined) endFork(round);
     }
-    return rounds.map((round) => Int32Array.from(round?.draft ?? []));
+    return rounds.map((round) =>
+      round === undefined || isUnfinished(round) ? undefined : Int32Array.from(round.draft),
+    );
   }
 
   release(sequence: object): void {
@@ -81,7 +92,11 @@ export class ModelDrafter implements BatchDrafter {
       this.#ended.push(sequence);
       return;
     }
-    this.#states.get(sequence)?.tables[Symbol.dispose]();
+    const state = this.#states.get(sequence);
+    if (state === undefined) return;
+    // A later text may continue this one.
+    state.tables.checkpoint(state.text, state.computed);
+    state.tables[Symbol.dispose]();
     this.#states.delete(sequence);
   }
 
@@ -97,15 +112,16 @@ export class ModelDrafter implements BatchDrafter {
     if (tokens.length + most > contextTokens || most === 0) return undefined;
     let state = this.#states.get(sequence);
     if (state === undefined) {
-      state = { tables: new BlockTables(pools), computed: 0, drafted: [] };
+      state = { tables: new BlockTables(pools), text: tokens, computed: 0, drafted: [] };
       this.#states.set(sequence, state);
     }
+    state.text = tokens;
     this.#cutBack(state, tokens);
     if (state.computed === state.tables.committedTokens) state.computed += state.tables.reusePrefix(tokens);
     const pending = tokens.slice(state.computed);
     // A larger vocabulary has tokens that the draft model cannot read.
     if (pending.some((token) => token >= vocabularySize)) return undefined;
-    return { state, request, draft: [], pending };
+    return { state, request, draft: [], tables: state.tables, pending };
   }
 
   #cutBack(state: DraftState, tokens: Int32Array): void {
@@ -128,7 +144,7 @@ export class ModelDrafter implements BatchDrafter {
     for (const round of rounds) {
       const start = round.state.computed + round.state.drafted.length;
       const wanted = Math.min(round.pending.length, spare);
-      const count = round.state.tables.makeSomeWritable(start, wanted, this.#copyBlock);
+      const count = round.tables.makeSomeWritable(start, wanted, this.#copyBlock);
       if (count === 0) continue;
       slices.push({ round, start, tokens: round.pending.subarray(0, count) });
       spare -= count;
@@ -156,15 +172,22 @@ export class ModelDrafter implements BatchDrafter {
     if (isText) {
       state.computed += tokens.length;
       state.tables.commit(request.tokens, state.computed);
-    } else state.drafted.push(...tokens);
+    } else {
+      state.drafted.push(...tokens);
+      // A fork is not committed, but goes on from its states.
+      if (round.tables !== state.tables) round.tables.states?.advance();
+    }
     round.pending = round.pending.subarray(tokens.length);
   }
 
   /** Adds the token that a row gave; false if the draft ends. */
-  #continues({ draft, pending, request }: Round): boolean {
+  #continues(round: Round): boolean {
+    const { state, draft, pending, request } = round;
     if (pending.length === 0) return false;
     draft.push(pending[0]);
-    return draft.length < request.most;
+    if (draft.length >= request.most) return false;
+    if (state.tables.states !== undefined && round.tables === state.tables) round.tables = state.tables.fork();
+    return true;
   }
 
   #pack(slices: readonly { readonly round: Round; readonly start: number; readonly tokens: Int32Array }[]): StepInput {
@@ -180,9 +203,29 @@ export class ModelDrafter implements BatchDrafter {
       if (isWhole) outputs.push({ row: offsets[index + 1] - 1, want: { kind: "candidates", count: 1 } });
     }
     const groups = this.#model.pools.groups.map((_, group) => group);
-    const blockTables = groups.flatMap((group) => slices.map(({ round }) => round.state.tables.groups[group].blocks));
-    return { tokens, positions, sequenceOffsets: offsets, blockTables, outputs };
+    const blockTables = groups.flatMap((group) => slices.map(({ round }) => round.tables.groups[group].blocks));
+    const step = { tokens, positions, sequenceOffsets: offsets, blockTables, outputs };
+    if (this.#model.pools.states === undefined) return step;
+    const stateWrites = new Int32Array(tokens.length);
+    for (const [index, { round, start }] of slices.entries())
+      round.tables.states?.fillWrites(stateWrites.subarray(offsets[index], offsets[index + 1]), start);
+    const stateReads = Int32Array.from(slices, ({ round }) => round.tables.states?.slot ?? -1);
+    return { ...step, stateReads, stateWrites };
   }
+}
+
+/** Gives back what a draft wrote apart from its text: it is as if nothing had been drafted. */
+function endFork(round: Round): void {
+  const { state, tables } = round;
+  if (tables === state.tables) return;
+  tables[Symbol.dispose]();
+  round.tables = state.tables;
+  state.drafted = [];
+}
+
+/** Whether tokens of the text are left to be computed before anything can be drafted. */
+function isUnfinished({ draft, pending }: Round): boolean {
+  return draft.length === 0 && pending.length > 0;
 }
 
 /** The best token of a row, if the draft model is confident enough. */

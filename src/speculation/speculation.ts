@@ -30,6 +30,7 @@ export interface SpeculationOptions {
 
 /** A sequence that waits for a draft of the batch drafter. */
 interface WaitingSequence extends DraftRequest {
+  /** Called with the draft, which is empty if no token is likely enough. */
   readonly use: (draft: Int32Array) => void;
 }
 
@@ -95,10 +96,13 @@ export class Speculation implements AsyncDisposable {
     const startMs = performance.now();
     try {
       const drafts = await drafter.draft(waiting, signal);
-      // The drafts of a batch share its steps.
-      const longest = drafts.reduce((most, { length }) => Math.max(most, length), 0);
+      // The drafts of a batch share its steps, and one that found no likely token took a step as well.
+      const longest = drafts.reduce((most, draft) => Math.max(most, draft === undefined ? 0 : draft.length || 1), 0);
       this.policy.drafted(performance.now() - startMs, longest);
-      for (const [index, { use }] of waiting.entries()) if (drafts[index].length > 0) use(drafts[index]);
+      for (const [index, { use }] of waiting.entries()) {
+        const draft = drafts[index];
+        if (draft !== undefined) use(draft);
+      }
     } catch (error) {
       this.#batchDrafter = undefined;
       // A step that was cancelled is no failure of the drafter.
@@ -109,6 +113,7 @@ export class Speculation implements AsyncDisposable {
 
   /** Frees what drafters hold for a sequence. */
   release(sequence: object): void {
+    if (this.isWaiting) this.#waiting = this.#waiting.filter((waiting) => waiting.sequence !== sequence);
     this.#batchDrafter?.release(sequence);
   }
 
@@ -178,8 +183,9 @@ export class SequenceDrafts {
     return length;
   }
 
-  /** Remembers a draft of the batch drafter, to learn from what follows. */
+  /** Remembers a draft of the batch drafter, to learn from what follows; an empty one was of no use. */
   expectBatch(tokens: Int32Array, position: number): void {
-    this.#acceptance.expect(tokens, this.#batchClass, position);
+    if (tokens.length === 0) this.#acceptance.miss(this.#batchClass);
+    else this.#acceptance.expect(tokens, this.#batchClass, position);
   }
 }

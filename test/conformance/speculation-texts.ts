@@ -65,6 +65,12 @@ export async function expectSameTexts(comparison: Comparison): Promise<DraftCoun
   };
 }
 
+/** Expects the same answers without drafts and with these. */
+export async function expectSameTextsWith(drafts: Speculation, comparison: Comparison): Promise<void> {
+  const plain = await answers(comparison, undefined);
+  expect(await answers(comparison, drafts)).toEqual(plain);
+}
+
 async function answers(
   { path, backend, requests, contextTokens = 256 }: Comparison,
   speculation: Speculation | undefined,
@@ -100,7 +106,7 @@ async function answers(
 }
 
 /** Drafts what a text is known to go on with, and every third time a wrong token in it. */
-class KnownTextDrafter implements TextDrafter {
+export class KnownTextDrafter implements TextDrafter {
   readonly firstAcceptance = [1];
   readonly #texts: readonly (readonly number[])[];
   #calls = 0;
@@ -115,7 +121,8 @@ class KnownTextDrafter implements TextDrafter {
       text?.slice(tokens.length, tokens.length + Math.min(most, 1 + (this.#calls % 7))) ?? [],
     );
     if (draft.length === 0) return undefined;
-    if (++this.#calls % 3 === 0) draft[this.#calls % draft.length] ^= 1;
+    const wrong = ++this.#calls % draft.length;
+    if (this.#calls % 3 === 0) draft[wrong] = draft[wrong] === 0 ? 1 : draft[wrong] - 1;
     return { tokens: draft, confidence: 0 };
   }
 }

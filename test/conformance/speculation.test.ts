@@ -3,14 +3,19 @@
 
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import type { Backend } from "../../src/backends/contract.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import { openDraftModel } from "../../src/engine/open-draft-model.js";
+import { openPlan } from "../../src/engine/open-plan.js";
 import type { CompletionRequest } from "../../src/engine/serving.js";
 import { writeGguf } from "../../src/gguf/writer.js";
+import { ModelDrafter } from "../../src/speculation/model-drafter.js";
+import { Speculation } from "../../src/speculation/speculation.js";
 import { FULL_RUN } from "../support/full-run.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { familyModel } from "./models/family-model.js";
 import { familyCase } from "./models/family-shapes.js";
-import { expectSameTexts, promptsOf } from "./speculation-texts.js";
+import { EAGER, expectSameTexts, expectSameTextsWith, promptsOf } from "./speculation-texts.js";
 import { describeSubjects } from "./subjects.js";
 
 const SMALL = fileURLToPath(new URL("../fixtures/models/fable-3m-qwen2-Q8_0.gguf", import.meta.url));
@@ -38,14 +43,44 @@ const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
 /** A small model with recurrent layers. */
-async function hybrid(family: string): Promise<string> {
+async function hybrid(family: string, seedOffset = 0): Promise<string> {
   const { seed, shape } = familyCase(family, 0);
-  const path = folder.file(`${family}.gguf`);
-  await writeGguf(path, familyModel(seed, shape));
+  const path = folder.file(`${family}-${seedOffset}.gguf`);
+  await writeGguf(path, familyModel(seed + seedOffset, shape));
   return path;
 }
 
+const HYBRIDS = ["qwen35", "nemotron_h", "lfm2", "mamba2"];
+
+/** Greedy texts with a draft model that has recurrent layers; how many draft tokens were verified and accepted. */
+async function withDraftModel(path: string, draftPath: string, backend: () => Backend): Promise<Speculation> {
+  await using device = backend();
+  const { loader, plan } = await openPlan(path, device, { contextTokens: 256 });
+  await using _ = loader;
+  const model = await openDraftModel(draftPath, device, plan, loader.file);
+  const drafter = new ModelDrafter(model, plan.program.vocabularySize);
+  const drafts = new Speculation({ batchDrafter: drafter, policy: EAGER });
+  const greedy = requests(6, 60).map((request) => ({ ...request, sampling: { temperature: 0 } }));
+  await expectSameTextsWith(drafts, { path, backend, requests: greedy });
+  const { pools } = model;
+  const { stateSlots, freeStateSlots, checkpoints } = pools.stateCounts();
+  expect(stateSlots - freeStateSlots - checkpoints).toBe(0);
+  expect(pools.counts().freeBlocks + pools.counts().cachedBlocks).toBe(pools.counts().blocks);
+  return drafts;
+}
+
 describe("reference", () => {
+  it.each(HYBRIDS)("writes the same texts with a %s as draft model", async (family) => {
+    const path = await hybrid(family);
+    const backend = (): ReferenceBackend => new ReferenceBackend();
+    // The model itself is right wherever it drafts, another one hardly ever.
+    const right = await withDraftModel(path, path, backend);
+    expect(right.draftedTokens).toBeGreaterThan(20);
+    expect(right.acceptedTokens).toBe(right.draftedTokens);
+    const wrong = await withDraftModel(path, await hybrid(family, 1), backend);
+    expect(wrong.acceptedTokens).toBeLessThan(wrong.draftedTokens);
+  });
+
   it.each(["qwen35", "nemotron_h", "lfm2"])("writes the same texts with drafts of %s, a hybrid", async (family) => {
     const backend = (): ReferenceBackend => new ReferenceBackend();
     const path = await hybrid(family);
@@ -78,6 +113,22 @@ describeSubjects(
     });
 
     if (!isCpu) return;
+    it.each(HYBRIDS)("writes the same texts with a %s as draft model, to the bit", async (family) => {
+      const path = await hybrid(family);
+      const { draftedTokens, acceptedTokens } = await withDraftModel(path, path, () =>
+        subject.create({ deterministic: true }),
+      );
+      expect(draftedTokens).toBeGreaterThan(20);
+      expect(acceptedTokens).toBe(draftedTokens);
+    });
+
+    it.each(["qwen35", "nemotron_h", "lfm2"])("writes the same texts with drafts of %s, to the bit", async (family) => {
+      const backend = () => subject.create({ deterministic: true });
+      const path = await hybrid(family);
+      const { accepted } = await expectSameTexts({ path, backend, requests: requests(8, 40) });
+      expect(accepted).toBeGreaterThan(100);
+    });
+
     it("writes the same texts with drafts across sliding windows", async () => {
       const backend = () => subject.create({ deterministic: true });
       const { accepted } = await expectSameTexts({ path: WINDOWED, backend, requests: requests(6, 60) });

@@ -38,7 +38,112 @@ const LATENT: readonly GgufEntry[] = [
 const SECTIONS = arr("rope.dimension_sections", "int32", [3, 3, 2, 0]);
 const biases = (): string[] => ["attn_q.bias", "attn_k.bias", "attn_v.bias"];
 
+/** Numbers of gated delta nets; `valueHeads` for each key head. */
+const deltaNets = (taps: number, headWidth: number, keyHeads: number, valueHeads: number): GgufEntry[] => [
+  u32("ssm.conv_kernel", taps),
+  u32("ssm.state_size", headWidth),
+  u32("ssm.group_count", keyHeads),
+  u32("ssm.time_step_rank", keyHeads * valueHeads),
+  u32("ssm.inner_size", keyHeads * valueHeads * headWidth),
+];
+/** Numbers of Mamba-2 layers; `heads` for each group. */
+const mamba2 = (taps: number, state: number, groups: number, heads: number, headWidth: number): GgufEntry[] => [
+  u32("ssm.conv_kernel", taps),
+  u32("ssm.state_size", state),
+  u32("ssm.group_count", groups),
+  u32("ssm.time_step_rank", groups * heads),
+  u32("ssm.inner_size", groups * heads * headWidth),
+];
+const MAMBA2_TENSORS = (): string[] => ["ssm_conv1d.bias", "ssm_norm.weight"];
+
+/** Hybrids with kernels, states, groups and orders of layers that no published model has. */
+const UNUSUAL_HYBRIDS: readonly (FamilyShape & { readonly title: string })[] = [
+  {
+    title: "qwen35 with 5 value heads per key head, 8 taps and layers by list",
+    architecture: "qwen35",
+    layers: 5,
+    headWidth: 16,
+    normEpsilon: 1e-6,
+    keys: () => [
+      ...deltaNets(8, 20, 3, 5),
+      arr("attention.recurrent_layers", "bool", [false, true, true, false, true]),
+      SECTIONS,
+    ],
+  },
+  {
+    title: "qwen35 with heads of 100 and 2 taps, tied",
+    architecture: "qwen35",
+    layers: 4,
+    heads: 3,
+    kvHeads: 1,
+    headWidth: 16,
+    tied: true,
+    normEpsilon: 1e-6,
+    keys: () => [...deltaNets(2, 100, 2, 1), u32("full_attention_interval", 3), SECTIONS],
+  },
+  {
+    title: "qwen3next with 8 value heads per key head and fused projections",
+    architecture: "qwen3next",
+    layers: 4,
+    headWidth: 24,
+    normEpsilon: 1e-6,
+    keys: () => [
+      ...deltaNets(5, 12, 2, 8),
+      u32("full_attention_interval", 2),
+      ...experts(7, 3, 24),
+      u32("expert_shared_feed_forward_length", 40),
+    ],
+    layerTensors: () => ["ssm_ba.weight", "ssm_in.weight"],
+  },
+  {
+    title: "nemotron_h with 3 groups of 5 heads, 7 taps and a state of 20",
+    architecture: "nemotron_h",
+    layers: 5,
+    headWidth: 24,
+    keys: () => [
+      ...mamba2(7, 20, 3, 5, 12),
+      f32("attention.layer_norm_epsilon", 1e-4),
+      arr("attention.head_count_kv", "uint32", [0, 2, 2, 0, 0]),
+      arr("feed_forward_length", "uint32", [56, 0, 0, 0, 24]),
+    ],
+    layerTensors: MAMBA2_TENSORS,
+  },
+  {
+    title: "falcon-h1 with a group for each head, 2 taps and a state of 4",
+    architecture: "falcon-h1",
+    headWidth: 16,
+    keys: () => mamba2(2, 4, 4, 1, 20),
+    layerTensors: () => [...MAMBA2_TENSORS(), "ffn_norm"],
+  },
+  {
+    title: "mamba2 with a state of 256 and 3 taps",
+    architecture: "mamba2",
+    keys: () => mamba2(3, 256, 1, 5, 8),
+    layerTensors: MAMBA2_TENSORS,
+  },
+  {
+    title: "granitehybrid with one wide head, attention first and last",
+    architecture: "granitehybrid",
+    layers: 4,
+    keys: () => [
+      ...mamba2(5, 48, 1, 1, 128),
+      arr("attention.head_count_kv", "uint32", [2, 0, 0, 2]),
+      f32("logit_scale", 1.5),
+      f32("residual_scale", 0.6),
+    ],
+    layerTensors: MAMBA2_TENSORS,
+  },
+  {
+    title: "lfm2 with 9 taps, attention first",
+    architecture: "lfm2",
+    layers: 4,
+    tied: true,
+    keys: () => [u32("shortconv.l_cache", 9), arr("attention.head_count_kv", "uint32", [4, 0, 0, 4])],
+  },
+];
+
 const CASES: readonly (FamilyShape & { readonly title: string })[] = [
+  ...UNUSUAL_HYBRIDS,
   { title: "qwen3vl", architecture: "qwen3vl", headWidth: 16, keys: () => [SECTIONS] },
   {
     title: "qwen3vlmoe",

@@ -51,6 +51,7 @@ test("answers a chat", async () => {
       prompt_tokens_details: { cached_tokens: 2 },
       completion_tokens_details: { reasoning_tokens: 0 },
     },
+    timings: { cache_n: 2, prompt_n: 18 },
   });
 });
 

@@ -49,6 +49,8 @@ export function readSinglePartLayers(source: ModelSource, network: NetworkReader
   const reader = new HyperParameterReader(source);
   const widths = reader.layerCounts("feed_forward_length", MAX_WIDTH, readLayerCount(source, reader), 0);
   const withoutKv = layersWithoutKv(source, reader);
+  // Without keys, values and states a sequence would have nothing to remember.
+  if (!widths.includes(0)) reader.refuse("feed_forward_length", "0 for a layer that mixes tokens", "none");
   const networkOf = network(reader);
   const parameters = readDecoderParameters(source, traits, () => widths.map(() => NONE), {
     recurrent: (layer) => withoutKv[layer] || widths[layer] > 0,

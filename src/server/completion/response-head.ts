@@ -63,11 +63,20 @@ export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** What became of drafts, by the names that llama.cpp's server uses; nothing if none was verified. */
-export function draftTimings(...summaries: readonly CompletionSummary[]): object {
-  const drafted = summaries.reduce((total, { draftedTokens }) => total + draftedTokens, 0);
-  const accepted = summaries.reduce((total, { acceptedTokens }) => total + acceptedTokens, 0);
-  return drafted === 0 ? {} : { timings: { draft_n: drafted, draft_n_accepted: accepted } };
+/** What was reused and what became of drafts, by the names that llama.cpp's server uses; nothing if there was neither. */
+export function responseTimings(...summaries: readonly CompletionSummary[]): object {
+  const sum = (count: (summary: CompletionSummary) => number): number =>
+    summaries.reduce((total, summary) => total + count(summary), 0);
+  const [cached, drafted] = [sum(({ cachedTokens }) => cachedTokens), sum(({ draftedTokens }) => draftedTokens)];
+  if (cached + drafted === 0) return {};
+  const accepted = sum(({ acceptedTokens }) => acceptedTokens);
+  return {
+    timings: {
+      cache_n: cached,
+      prompt_n: sum(({ promptTokens }) => promptTokens) - cached,
+      ...(drafted === 0 ? {} : { draft_n: drafted, draft_n_accepted: accepted }),
+    },
+  };
 }
 
 /** Token counts of all prompts together. */

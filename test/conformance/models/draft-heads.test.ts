@@ -4,177 +4,25 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { Backend, OutputRow, StepInput } from "../../../src/backends/contract.js";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
-import { arr, bool, f32, type GgufEntry, u32 } from "../../../src/gguf/entry.js";
 import { writeGguf } from "../../../src/gguf/writer.js";
 import { GgufLoader } from "../../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { describeSubjects } from "../subjects.js";
-import { DraftHeadOracle, type OracleHead } from "./draft-head-oracle.js";
-import { draftHeadModel, type FamilyShape } from "./family-model.js";
+import { HEAD_CASES, type HeadOfFamily } from "./draft-head-cases.js";
+import { DraftHeadOracle } from "./draft-head-oracle.js";
+import { draftHeadModel } from "./family-model.js";
 import { logProbabilities } from "./log-probabilities.js";
 import { randomTokens } from "./random-model.js";
 
 const EXACT = 2e-3;
 const TOKENS = 24;
 const DRAFTS = 3;
-const EPSILON = 1e-5;
-const ROPE_BASE = 10_000;
 
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-const experts = (count: number, used: number): GgufEntry[] => [
-  u32("expert_count", count),
-  u32("expert_used_count", used),
-  u32("expert_feed_forward_length", 32),
-];
-const DELTA_NET: readonly GgufEntry[] = [
-  u32("full_attention_interval", 2),
-  u32("ssm.conv_kernel", 4),
-  u32("ssm.state_size", 16),
-  u32("ssm.group_count", 2),
-  u32("ssm.time_step_rank", 4),
-  u32("ssm.inner_size", 64),
-];
-const MAMBA2: readonly GgufEntry[] = [
-  u32("ssm.conv_kernel", 4),
-  u32("ssm.state_size", 16),
-  u32("ssm.group_count", 2),
-  u32("ssm.time_step_rank", 4),
-  u32("ssm.inner_size", 64),
-];
-const SECTIONS = arr("rope.dimension_sections", "int32", [2, 2, 2, 0]);
-const SHARED = u32("expert_shared_feed_forward_length", 24);
-
-const hybrid = (
-  architecture: string,
-  keys: readonly GgufEntry[],
-  layerTensors: readonly string[] = [],
-): FamilyShape => ({
-  architecture,
-  layers: 4,
-  headWidth: 16,
-  rotaryWidth: 8,
-  normEpsilon: EPSILON,
-  ropeBase: ROPE_BASE,
-  keys: () => [...DELTA_NET, ...keys],
-  layerTensors: () => layerTensors,
-});
-
-const gated: Omit<OracleHead, "network"> = {
-  block: 4,
-  heads: 4,
-  kvHeads: 2,
-  keyWidth: 16,
-  rotaryWidth: 8,
-  ropeBase: ROPE_BASE,
-  epsilon: EPSILON,
-  outputGate: true,
-  secondNorm: "post_attention_norm",
-  lastNorm: "rms",
-};
-const mixture = {
-  kind: "experts",
-  used: 2,
-  gating: "softmax",
-  renormalize: true,
-  scale: 1,
-  activation: "swiglu",
-} as const;
-
-interface HeadOfFamily {
-  readonly title: string;
-  readonly shape: FamilyShape;
-  readonly head: OracleHead;
-}
-
 type HeadCase = HeadOfFamily & { readonly chunk: number };
-
-const CASES: readonly HeadOfFamily[] = [
-  { title: "qwen35", shape: hybrid("qwen35", [SECTIONS]), head: { ...gated, network: { kind: "swiglu" } } },
-  {
-    title: "qwen35moe",
-    shape: hybrid("qwen35moe", [SECTIONS, ...experts(6, 2), SHARED]),
-    head: { ...gated, network: mixture },
-  },
-  {
-    title: "qwen3next",
-    shape: hybrid("qwen3next", [...experts(6, 2), SHARED], ["ssm_ba.weight"]),
-    head: { ...gated, network: mixture },
-  },
-  {
-    title: "deepseek2 (GLM-4.7-Flash)",
-    shape: {
-      architecture: "deepseek2",
-      kvHeads: 1,
-      headWidth: 48,
-      valueWidth: 40,
-      rotaryWidth: 8,
-      normEpsilon: EPSILON,
-      ropeBase: ROPE_BASE,
-      keys: () => [
-        ...experts(6, 2),
-        u32("attention.kv_lora_rank", 40),
-        u32("attention.q_lora_rank", 24),
-        u32("attention.key_length_mla", 24),
-        u32("attention.value_length_mla", 16),
-        u32("leading_dense_block_count", 1),
-        u32("expert_shared_count", 1),
-        u32("expert_gating_func", 2),
-        bool("expert_weights_norm", true),
-        f32("expert_weights_scale", 1.5),
-      ],
-      layerTensors: () => ["attn_k_b.weight", "exp_probs_b.bias"],
-    },
-    head: {
-      block: 3,
-      heads: 4,
-      kvHeads: 1,
-      keyWidth: 24,
-      rotaryWidth: 8,
-      ropeBase: ROPE_BASE,
-      epsilon: EPSILON,
-      latent: { width: 40, valueWidth: 16 },
-      secondNorm: "ffn_norm",
-      lastNorm: "rms",
-      network: { ...mixture, gating: "sigmoid", scale: 1.5 },
-    },
-  },
-  {
-    title: "nemotron_h_moe",
-    shape: {
-      architecture: "nemotron_h_moe",
-      layers: 3,
-      headWidth: 16,
-      normEpsilon: EPSILON,
-      keys: () => [
-        ...MAMBA2,
-        ...experts(6, 2),
-        SHARED,
-        f32("attention.layer_norm_epsilon", 1e-4),
-        arr("attention.head_count_kv", "uint32", [0, 2, 0]),
-        arr("feed_forward_length", "uint32", [0, 0, 32]),
-        bool("expert_weights_norm", true),
-        f32("expert_weights_scale", 2.5),
-      ],
-      layerTensors: () => ["ssm_conv1d.bias", "ssm_norm.weight", "exp_probs_b.bias"],
-    },
-    head: {
-      block: 3,
-      heads: 4,
-      kvHeads: 2,
-      keyWidth: 16,
-      rotaryWidth: 0,
-      ropeBase: ROPE_BASE,
-      epsilon: EPSILON,
-      secondNorm: "post_attention_norm",
-      lastNorm: "layer",
-      lastEpsilon: 1e-4,
-      network: { ...mixture, gating: "sigmoid", scale: 2.5, activation: "relu2" },
-    },
-  },
-];
 
 const TRUNK_SLOT = 0;
 const DRAFT_SLOT = 1;
@@ -241,7 +89,7 @@ async function compareDrafts(backend: Backend, { title, shape, head, chunk }: He
 }
 
 // Prompts in one step, and in several: the hidden state passes from one to the next.
-const ALL = CASES.flatMap((each) => [1, 5].map((chunk) => ({ ...each, chunk })));
+const ALL = HEAD_CASES.flatMap((each) => [1, 5].map((chunk) => ({ ...each, chunk })));
 
 describeSubjects(
   (subject) => {
@@ -261,7 +109,7 @@ describe("draft heads", () => {
 
   it("rejects a draft head for a model without one", async () => {
     const path = folder.file("none.gguf");
-    const { tensors, metadata } = draftHeadModel(1, CASES[0].shape);
+    const { tensors, metadata } = draftHeadModel(1, HEAD_CASES[0].shape);
     await writeGguf(path, { metadata, tensors: tensors.filter(({ name }) => !name.includes("nextn")) });
     await using loader = await GgufLoader.open(path);
     await using backend = new ReferenceBackend();

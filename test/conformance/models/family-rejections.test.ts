@@ -248,6 +248,7 @@ describe("hyper-parameters of families", () => {
     ["nemotron_h", "ssm.group_count", "no divisor of the heads", u32("ssm.group_count", 3)],
     ["nemotron_h", "ssm.state_size", "huge", u32("ssm.state_size", 1 << 20)],
     ["nemotron_h", "attention.head_count_kv", "no divisor", arr("attention.head_count_kv", "uint32", [0, 3, 0])],
+    ["nemotron_h", "feed_forward_length", "in every layer", arr("feed_forward_length", "uint32", [96, 96, 96])],
     ["nemotron_h", "feed_forward_length", "a list of the wrong length", arr("feed_forward_length", "uint32", [0, 96])],
     ["lfm2", "shortconv.l_cache", "missing taps", u32("shortconv.l_cache", 1)],
     ["lfm2", "attention.head_count_kv", "a fraction", arr("attention.head_count_kv", "float32", [0, 1.5, 0])],

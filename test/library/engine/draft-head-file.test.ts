@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { ReferenceBackend } from "../../../src/backends/reference/backend.js";
-import { arr, u32 } from "../../../src/gguf/entry.js";
+import { arr, f32, str, u32 } from "../../../src/gguf/entry.js";
 import { writeGguf } from "../../../src/gguf/writer.js";
 import { Model } from "../../../src/model/model.js";
 import type { OpenOptions } from "../../../src/model/opening.js";
@@ -92,6 +92,34 @@ describe("a draft head in a file of its own", () => {
     expect(await drafted(model, {})).toMatchObject({ hasHead: false });
     await expect(drafted(model, { draft: "mtp" })).rejects.toThrow(reason);
     await expect(drafted(model, { draftModel: head })).rejects.toThrow(reason);
+  });
+
+  it("changes nothing in the model, whatever its file says", async () => {
+    const { model, head } = await writeApart("other numbers");
+    const plain = await drafted(model, { draft: "off" });
+    const { metadata, tensors } = draftHeadModel(5, SHAPE);
+    const changed = new Map([
+      ["qwen35.rope.freq_base", f32("qwen35.rope.freq_base", 77)],
+      ["qwen35.attention.layer_norm_rms_epsilon", f32("qwen35.attention.layer_norm_rms_epsilon", 0.5)],
+      ["qwen35.full_attention_interval", u32("qwen35.full_attention_interval", 1)],
+    ]);
+    await writeGguf(head, {
+      metadata: [
+        ...metadata.map((entry) => changed.get(entry.key) ?? entry),
+        str("qwen35.rope.scaling.type", "linear"),
+        f32("qwen35.rope.scaling.factor", 4),
+      ],
+      tensors: tensors.filter(({ name }) => name.startsWith(`blk.${LAYERS}.`)),
+    });
+    const { text, hasHead } = await drafted(model, { draft: "mtp" });
+    expect({ text, hasHead }).toEqual({ text: plain.text, hasHead: true });
+  });
+
+  it("is found beside a model that says it has none of its own", async () => {
+    const { model } = await writeApart("says none");
+    const { metadata, tensors } = familyModel(5, SHAPE);
+    await writeGguf(model, { metadata: [...metadata, u32("qwen35.nextn_predict_layers", 0)], tensors });
+    expect(await drafted(model, {})).toMatchObject({ hasHead: true });
   });
 
   it("with a tensor of the wrong shape does not keep the model from running", async () => {

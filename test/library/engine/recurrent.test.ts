@@ -85,11 +85,18 @@ async function expectedTokens({ plan }: Model, prompt: Int32Array, count: number
   return tokens;
 }
 
-async function complete({ engine }: Model, prompt: Int32Array, maxTokens: number, choices = 1) {
+async function complete(
+  { engine }: Model,
+  prompt: Int32Array,
+  maxTokens: number,
+  choices = 1,
+  checkpoints: readonly number[] = [],
+) {
   const completion = engine.complete({
     prompt,
     maxTokens,
     choices,
+    checkpoints,
     sampling: { temperature: 0 },
     ignoreEndOfGeneration: true,
   });
@@ -152,6 +159,48 @@ describe.each(CASES)("a $architecture on $backend", ({ architecture, backend }) 
     const second = await complete(model, cut, 5);
     expect(second.cachedTokens).toBe(20 + 44);
     expect(second.tokens[0]).toEqual(await expectedTokens(model, cut, 5));
+  });
+
+  it("keeps the states that the next turn needs while it drafts", async () => {
+    await using conversing = await open(architecture, backend);
+    const answer = Int32Array.from({ length: 60 }, (_, index) => 65 + (index % 6));
+    let history: readonly number[] = [...randomTokens(70, 90)];
+    for (let turn = 0; turn < 4; turn++) {
+      // The generation prompt is no part of the history.
+      const shared = [...history, ...randomTokens(71 + turn, 10)];
+      const completion = conversing.engine.complete({
+        prompt: Int32Array.from([...shared, 7, 7]),
+        maxTokens: answer.length,
+        checkpoints: [shared.length],
+        scriptedTokens: answer,
+        ignoreEndOfGeneration: true,
+      });
+      const { cachedTokens, acceptedTokens } = await completion.summary;
+      expect(acceptedTokens).toBeGreaterThan(20);
+      expect(cachedTokens).toBe(turn === 0 ? 0 : history.length - 5);
+      history = [...shared, ...randomTokens(80 + turn, 5)];
+    }
+    expectNothingHeld(conversing);
+  });
+
+  it("keeps the states to which the next turn goes back, however many calls of tools come first", async () => {
+    await using conversing = await open(architecture, backend);
+    const shared = [...randomTokens(90, 70)];
+    const ask = async (tokens: readonly number[]) => {
+      const { cachedTokens, tokens: answers } = await complete(conversing, Int32Array.from(tokens), 4, 1, [
+        shared.length,
+      ]);
+      return { cachedTokens, answer: answers[0] };
+    };
+    const text = [...shared, 7, 7];
+    for (let call = 0; call < 12; call++) {
+      const { cachedTokens, answer } = await ask(text);
+      if (call > 0) expect(cachedTokens).toBeGreaterThan(shared.length);
+      text.push(...answer, ...randomTokens(91 + call, 10));
+    }
+    expect(conversing.engine.statistics().evictedCheckpoints).toBeGreaterThan(0);
+    expect((await ask([...shared, ...randomTokens(99, 20)])).cachedTokens).toBe(shared.length);
+    expectNothingHeld(conversing);
   });
 
   it("serves several at once, with choices of one prompt", async () => {

@@ -2,7 +2,7 @@
 
 import type { ChatChoice, ChatEvent, ChatFinishReason, ChatResult } from "../../../../completion/chat-event.js";
 import type { Tokenizer } from "../../../../tokenizer/tokenizer.js";
-import { type ResponseHead, draftTimings, usageOf } from "../../../completion/response-head.js";
+import { type ResponseHead, responseTimings, usageOf } from "../../../completion/response-head.js";
 import { type ShownLogprob, showLogprobs } from "../../../completion/shown-logprobs.js";
 
 const FINISH_REASONS = {
@@ -76,7 +76,7 @@ export class ChatCompletionWriter {
 
   end(result: ChatResult): Iterable<ChatChunk> {
     return this.#hasUsage
-      ? [{ ...this.#common(), choices: [], usage: chatUsage(result), ...draftTimings(result.summary) }]
+      ? [{ ...this.#common(), choices: [], usage: chatUsage(result), ...responseTimings(result.summary) }]
       : [];
   }
 
@@ -91,7 +91,7 @@ export class ChatCompletionWriter {
         finish_reason: FINISH_REASONS[choice.reason],
       })),
       usage: chatUsage(result),
-      ...draftTimings(result.summary),
+      ...responseTimings(result.summary),
     };
   }
 

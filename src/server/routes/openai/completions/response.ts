@@ -8,7 +8,7 @@ import type {
 } from "../../../../completion/completion-model.js";
 import { tokenText } from "../../../../completion/token-text.js";
 import type { Tokenizer } from "../../../../tokenizer/tokenizer.js";
-import { type ResponseHead, draftTimings, usageOf } from "../../../completion/response-head.js";
+import { type ResponseHead, responseTimings, usageOf } from "../../../completion/response-head.js";
 import { finiteLogprob } from "../../../completion/shown-logprobs.js";
 
 interface TextLogprobs {
@@ -74,7 +74,7 @@ export class TextCompletionWriter {
 
   end(summaries: readonly CompletionSummary[]): Iterable<TextChunk> {
     if (!this.#options.hasUsage) return [];
-    return [{ ...this.#head, choices: [], usage: usageOf(...summaries), ...draftTimings(...summaries) }];
+    return [{ ...this.#head, choices: [], usage: usageOf(...summaries), ...responseTimings(...summaries) }];
   }
 
   response(summaries: readonly CompletionSummary[]): object {
@@ -88,7 +88,7 @@ export class TextCompletionWriter {
         finish_reason: reasons[index],
       })),
       usage: usageOf(...summaries),
-      ...draftTimings(...summaries),
+      ...responseTimings(...summaries),
     };
   }
 
