@@ -20,19 +20,27 @@ export interface Distance {
   readonly mean: number;
   /** Kullback-Leibler divergence from `right` to `left`, averaged over the positions. */
   readonly divergence: number;
+  /** The same without the position where it is largest. */
+  readonly divergenceOfOthers: number;
 }
 
 export function distance(left: Float32Array, right: Float32Array, width: number): Distance {
   const leftLogs = logProbabilities(left, width);
   const rightLogs = logProbabilities(right, width);
+  const divergences = new Float64Array(left.length / width);
   let largest = 0;
   let total = 0;
-  let divergence = 0;
   for (const [index, expected] of rightLogs.entries()) {
     const difference = Math.abs(leftLogs[index] - expected);
     largest = Math.max(largest, difference);
     total += difference;
-    divergence += Math.exp(expected) * (expected - leftLogs[index]);
+    divergences[Math.floor(index / width)] += Math.exp(expected) * (expected - leftLogs[index]);
   }
-  return { largest, mean: total / left.length, divergence: divergence / (left.length / width) };
+  const divergence = divergences.reduce((sum, one) => sum + one, 0);
+  return {
+    largest,
+    mean: total / left.length,
+    divergence: divergence / divergences.length,
+    divergenceOfOthers: (divergence - Math.max(...divergences)) / Math.max(1, divergences.length - 1),
+  };
 }
