@@ -10,8 +10,8 @@
 // Defines: KV_TYPE (1), KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, OUTPUT, ROW_TILES, TILE_POSITIONS, STAGES,
 // those of attention/attributes.h.
 //
-// v1  not measured.
-// v2  merges few splits: a launch less, whose blocks had a column of two splits each. Not measured yet.
+// v1  27 µs alone for 16 tokens of GLM-4.7-Flash after 128 (H200, with v2).
+// v2  merges few splits: a launch less, whose blocks had a column of two splits each; 0 to 2 % of a step.
 #define PARTS 2
 #include "attention/wide.h"
 

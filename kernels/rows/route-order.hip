@@ -4,7 +4,7 @@
 // launch, and left so by each. `tiles` has room as for matmul/expert-order.hip.
 // Slots are looked at in runs of 32, a lane each: what a slot comes after is counted among the lanes of its run, then over
 // runs by a thread for each expert, then over experts by a sum over the block. No atomics decide an order.
-// v1 one launch instead of two. Not measured yet.
+// v1 one launch instead of two: 1 to 2 % of a step of 64 sequences of GLM-4.7-Flash on an H200.
 #include "rows/expert-choice.h"
 
 /** Rows of the largest step that this kernel is launched for, also in src/backends/gpu/lowering/route-order.ts. */
