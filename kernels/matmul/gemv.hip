@@ -15,7 +15,8 @@
 // v2 a kernel for each width, so that addresses are constants: 19.7 µs, 3.4 TB/s in a chain of launches.
 // v3 NORMED: norm and quantization inside, for single tokens, where a launch of its own is latency and little else.
 // v4 four tokens in at most 128 registers, so that a multiprocessor has four blocks instead of three: a step of four tokens
-// of 8B takes 2.8 instead of 3.1 ms, 1.36 to 1.41 times one token instead of 1.51 to 1.55. With five blocks 3.7 ms.
+// of 8B takes 2.8 instead of 3.1 ms, 1.36 to 1.41 times one token instead of 1.51 to 1.55, measured with four blocks for
+// Q6_K too, which spills then and now keeps three. With five blocks 3.7 ms.
 
 #ifndef MATMULS
 #define MATMULS 1

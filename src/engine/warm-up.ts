@@ -162,8 +162,8 @@ export class WarmUp {
 }
 
 /**
- * A pause that keeps no process alive. Aborting ends it at once: whoever closes the engine waits for the warm-up, and the
- * process would end before a timer that does not keep it alive.
+ * A pause whose timer does not keep the process alive. Aborting ends it at once: closing the engine waits for the warm-up,
+ * and with nothing but such a timer left, Node would exit before the wait is over.
  */
 export async function pauseUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
   await pause(milliseconds, undefined, { ref: false, signal }).catch(() => {});

@@ -55,7 +55,7 @@ export class DraftHeadPlan implements AsyncDisposable {
     }
   }
 
-  /** Waits for running steps, which whoever disposes this has cancelled. */
+  /** Waits for running steps; the caller cancels them first. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#running);
     this.#compiled[Symbol.dispose]();

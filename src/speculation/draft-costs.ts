@@ -85,7 +85,7 @@ export class DraftCosts implements DraftPolicy {
     return length;
   }
 
-  /** What one more draft token costs, in plain steps of so many sequences. */
+  /** What one more draft token costs, as a multiple of a plain step with this number of sequences. */
   #costs(sequences: number, isBatchDrafted: boolean): { tokenCost: number; draftingCost: number } {
     if (sequences === 1) {
       return { tokenCost: this.#tokenCost.value, draftingCost: isBatchDrafted ? this.#draftingCost.value : 0 };

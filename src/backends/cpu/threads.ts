@@ -27,7 +27,7 @@ const SYSTEM: ThreadSources = {
   allowed: availableParallelism(),
 };
 
-/** So many fast cores reach the bandwidth of a desktop's memory; fewer need the slow ones beside them. */
+/** This many fast cores use all of a desktop's memory bandwidth; with fewer, the slow cores are used as well. */
 const ENOUGH_FAST_CORES = 4;
 
 /** Cores for the threads, and why not all. */

@@ -9,6 +9,7 @@ import { openModel } from "../../../src/model/load-model.js";
 import { type FamilyShape, familyModel } from "../../conformance/models/family-model.js";
 import { randomTokens } from "../../conformance/models/random-model.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
+import { undisturbedTokens } from "./undisturbed-tokens.js";
 
 const CONTEXT = 512;
 
@@ -71,18 +72,8 @@ async function open(architecture: string, backend: BackendName, serving?: Servin
   return await openModel(pathOf(architecture), options, serving === undefined ? {} : { serving });
 }
 
-/** Greedy decoding of one sequence that nothing disturbs. */
-async function expectedTokens({ plan }: Model, prompt: Int32Array, count: number): Promise<number[]> {
-  using cache = plan.createKvCache(CONTEXT);
-  const tokens: number[] = [];
-  let logits = await plan.decode(prompt, 0, cache);
-  while (tokens.length < count) {
-    const best = logits.indexOf(Math.max(...logits));
-    tokens.push(best);
-    if (tokens.length < count)
-      logits = await plan.decode(Int32Array.of(best), prompt.length + tokens.length - 1, cache);
-  }
-  return tokens;
+function expectedTokens(model: Model, prompt: Int32Array, count: number): Promise<number[]> {
+  return undisturbedTokens(model, prompt, { count, contextTokens: CONTEXT });
 }
 
 async function complete(

@@ -8,6 +8,7 @@ import { writeGguf } from "../../../src/gguf/writer.js";
 import { openModel } from "../../../src/model/load-model.js";
 import { randomModel, randomTokens } from "../../conformance/models/random-model.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
+import { undisturbedTokens } from "./undisturbed-tokens.js";
 
 const CONTEXT = 1024;
 const WINDOW = 40;
@@ -39,18 +40,8 @@ beforeAll(() =>
   ),
 );
 
-/** Greedy decoding in a cache with all positions of all layers. */
-async function expectedTokens({ plan }: Model, prompt: Int32Array, count: number): Promise<number[]> {
-  using cache = plan.createKvCache(CONTEXT);
-  const tokens: number[] = [];
-  let logits = await plan.decode(prompt, 0, cache);
-  while (tokens.length < count) {
-    const best = logits.indexOf(Math.max(...logits));
-    tokens.push(best);
-    if (tokens.length < count)
-      logits = await plan.decode(Int32Array.of(best), prompt.length + tokens.length - 1, cache);
-  }
-  return tokens;
+function expectedTokens(model: Model, prompt: Int32Array, count: number): Promise<number[]> {
+  return undisturbedTokens(model, prompt, { count, contextTokens: CONTEXT });
 }
 
 async function complete({ engine }: Model, prompt: Int32Array, maxTokens: number, choices = 1) {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { layoutByName } from "../../../quant/layout.js";
-import { expertTile, maxTiles, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
+import { expertTile, hasFewSlots, maxTiles, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS } from "./gemm-shape.js";
 import { Scratch } from "./scratch.js";
 
@@ -36,6 +36,18 @@ function routed(
 }
 
 const offset = (place: { readonly space: string; readonly byteOffset?: number }): number => place.byteOffset ?? -1;
+
+describe("hasFewSlots", () => {
+  it.each([
+    ["16 sequences of gpt-oss-20b", 16, 4, 32, true],
+    ["16 sequences of Qwen3-30B-A3B", 16, 8, 128, true],
+    ["64 sequences of Qwen3-30B-A3B", 64, 8, 128, false],
+    ["32 sequences of Qwen3.5-35B-A3B", 32, 8, 256, true],
+    ["64 sequences of Qwen3.5-35B-A3B", 64, 8, 256, false],
+  ])("of %s", (_, tokens, used, experts, expected) => {
+    expect(hasFewSlots(tokens, used, experts)).toBe(expected);
+  });
+});
 
 describe("expertTile", () => {
   it("grows with the slots that an expert has on average", () => {
