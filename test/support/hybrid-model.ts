@@ -4,6 +4,7 @@
 import { arr, str, u32 } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { familyModel } from "../conformance/models/family-model.js";
+import type { ThinkingMarks } from "./thinking-template.js";
 
 const WIDTH = 32;
 /** The last token; its logit is 0, so that texts seldom end before their limit and hardly ever at once. */
@@ -12,15 +13,8 @@ const END_TOKEN = 299;
 /** Tokens of the letters that the model is made to write: without "t", which merges with "h". */
 export const LETTERS: readonly number[] = Array.from("abcdefghijklmnopqrsuvwxyz", (letter) => letter.charCodeAt(0));
 
-const THOUGHT = "{% if m.role == 'assistant' %}<think>\n{{ m.reasoning_content or '' }}\n</think>\n\n{% endif %}";
-
-/** A chat template that begins each reply with a thought, and keeps or drops the thoughts of earlier turns. */
-export function thinkingTemplate(keepsThoughts: boolean): string {
-  const message = `<|0|>{{ m.role }}\n${keepsThoughts ? THOUGHT : ""}{{ m.content }}<|1|>\n`;
-  const generation = "{% if add_generation_prompt %}<|0|>assistant\n<think>\n{% endif %}";
-  // The closing mark tells that the template knows thoughts.
-  return `{# </think> #}{% for m in messages %}${message}{% endfor %}${generation}`;
-}
+/** Around each message; the tokenizer knows them as control tokens. */
+export const MARKS: ThinkingMarks = { begin: "<|0|>", end: "<|1|>" };
 
 /** A chat template without thoughts. */
 export const PLAIN_TEMPLATE =
@@ -57,3 +51,11 @@ export async function writeHybridModel(
     if (name === "output.weight") data.fill(0, END_TOKEN * WIDTH * Float32Array.BYTES_PER_ELEMENT);
   await writeGguf(path, { ...model, metadata: [...model.metadata, str("tokenizer.chat_template", template)] });
 }
+
+/** A text's tokens: one per byte, but for control tokens and the one merge. */
+export function hybridTokens(text: string): readonly string[] {
+  return text.match(/<\|\d\|>|th|[^]/g) ?? [];
+}
+
+/** A conversation's options that this model determines. */
+export const HYBRID_CHAT = { marks: MARKS, answerTokens: 24, letters: LETTERS, encode: hybridTokens } as const;

@@ -3,7 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHECKPOINT_TOKENS } from "../../../src/scheduler/checkpoint-positions.js";
-import { thinkingTemplate, writeHybridModel } from "../../support/hybrid-model.js";
+import { HYBRID_CHAT, MARKS, writeHybridModel } from "../../support/hybrid-model.js";
+import { thinkingTemplate } from "../../support/thinking-template.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { Conversation } from "./hybrid-conversation.js";
 import { accountOf, IDLE, startServer } from "./running-server.js";
@@ -20,7 +21,7 @@ const modelOf = (keepsThoughts: boolean): string => (keepsThoughts ? "keeping" :
 
 beforeAll(async () => {
   for (const keepsThoughts of [true, false]) {
-    const template = thinkingTemplate(keepsThoughts);
+    const template = thinkingTemplate(MARKS, keepsThoughts);
     await writeHybridModel(folder.file(`${modelOf(keepsThoughts)}.gguf`), { context: CONTEXT, template });
   }
 });
@@ -38,7 +39,7 @@ describe.each([
         models: [{ name, path: folder.file(`${name}.gguf`) }],
         model: { backend },
       });
-      const talk = new Conversation(server.url, { model: name, keepsThoughts });
+      const talk = new Conversation({ ...HYBRID_CHAT, url: server.url, model: name, keepsThoughts });
       for (let turn = 1; turn <= TURNS; turn++) {
         const { newTokens, computedTokens, promptTokens } = await talk.say(
           `message ${turn} ${"of words ".repeat(turn % 5)}`,
@@ -46,7 +47,7 @@ describe.each([
         if (turn === 1) expect([newTokens, computedTokens]).toEqual([promptTokens, promptTokens]);
         else expect(computedTokens).toBeLessThanOrEqual(MOST_PART * newTokens);
       }
-      const edited = await talk.edit(2, "anoher message");
+      const edited = await talk.edit(2, "another message");
       expect(edited.newTokens).toBeLessThan(edited.promptTokens / 2);
       expect(edited.computedTokens).toBeLessThanOrEqual(MOST_PART * edited.newTokens + CHECKPOINT_TOKENS);
       // Much less than a checkpoint distance here, because turns have checkpoints of their own.

@@ -1,15 +1,19 @@
 // A conversation with a model that thinks before it replies, through HTTP. It keeps account of what the server has
 // computed before, so that each turn knows how many of its tokens are new.
 
-import { LETTERS } from "../../support/hybrid-model.js";
+import { renderThinking, type ThinkingMarks, type ThinkingMessage } from "../../support/thinking-template.js";
 
-/** How many tokens each answer has; all of them are a thought, because the model never ends one. */
-const ANSWER_TOKENS = 24;
-
-interface Message {
-  readonly role: "user" | "assistant";
-  readonly content: string;
-  readonly reasoning_content?: string;
+/** The model and how its texts become tokens. */
+export interface ConversationOptions {
+  readonly url: string;
+  readonly model: string;
+  readonly marks: ThinkingMarks;
+  readonly keepsThoughts: boolean;
+  /** How many tokens each answer has; all of them are a thought, because the model never ends one. */
+  readonly answerTokens: number;
+  /** Tokens that answers are made of: no merge joins them, so that an answer in the history has the tokens it was written in. */
+  readonly letters: readonly number[];
+  encode(text: string): ArrayLike<unknown>;
 }
 
 export interface Turn {
@@ -20,19 +24,17 @@ export interface Turn {
   readonly computedTokens: number;
 }
 
+const BIAS = 100;
+
 /** One conversation, and what was computed of it. */
 export class Conversation {
-  readonly #url: string;
-  readonly #keepsThoughts: boolean;
-  readonly #name: string;
-  readonly messages: Message[] = [];
+  readonly #options: ConversationOptions;
+  readonly messages: ThinkingMessage[] = [];
   /** Prompts and answers, as far as they were computed. */
-  readonly #computed: (readonly string[])[] = [];
+  readonly #computed: (readonly unknown[])[] = [];
 
-  constructor(url: string, options: { readonly model: string; readonly keepsThoughts: boolean }) {
-    this.#url = url;
-    this.#name = options.model;
-    this.#keepsThoughts = options.keepsThoughts;
+  constructor(options: ConversationOptions) {
+    this.#options = options;
   }
 
   /** Sends a message and takes the reply into the history. */
@@ -52,16 +54,17 @@ export class Conversation {
     return turn;
   }
 
-  async #complete(messages: readonly Message[]): Promise<{ readonly turn: Turn; readonly thought: string }> {
-    const response = await fetch(`${this.#url}/v1/chat/completions`, {
+  async #complete(messages: readonly ThinkingMessage[]): Promise<{ readonly turn: Turn; readonly thought: string }> {
+    const { url, model, marks, keepsThoughts, answerTokens, letters, encode } = this.#options;
+    const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({
-        model: this.#name,
+        model,
         messages,
         temperature: 0,
-        max_tokens: ANSWER_TOKENS,
-        logit_bias: Object.fromEntries(LETTERS.map((token) => [token, 100])),
+        max_tokens: answerTokens,
+        logit_bias: Object.fromEntries(letters.map((token) => [token, BIAS])),
       }),
     });
     if (response.status !== 200) throw new Error(`status ${response.status}: ${await response.text()}`);
@@ -70,32 +73,18 @@ export class Conversation {
       readonly choices: readonly { readonly message: { readonly reasoning_content?: string } }[];
     };
     const thought = choices[0].message.reasoning_content ?? "";
-    const prompt = tokensOf(this.#prompt(messages));
+    const prompt = Array.from(encode(renderThinking(messages, marks, keepsThoughts)));
     if (prompt.length !== usage.prompt_tokens)
       throw new Error(`expected a prompt of ${prompt.length} tokens, found ${usage.prompt_tokens}`);
     const shared = Math.max(0, ...this.#computed.map((known) => sharedLength(known, prompt)));
     // The last token was sampled, but not computed.
-    this.#computed.push([...prompt, ...tokensOf(thought).slice(0, ANSWER_TOKENS - 1)]);
+    this.#computed.push([...prompt, ...Array.from(encode(thought)).slice(0, answerTokens - 1)]);
     const computedTokens = prompt.length - usage.prompt_tokens_details.cached_tokens;
     return { turn: { promptTokens: prompt.length, newTokens: prompt.length - shared, computedTokens }, thought };
   }
-
-  /** What the model's template renders. */
-  #prompt(messages: readonly Message[]): string {
-    const texts = messages.map(({ role, content, reasoning_content: thought = "" }) => {
-      const thoughts = this.#keepsThoughts && role === "assistant" ? `<think>\n${thought}\n</think>\n\n` : "";
-      return `<|0|>${role}\n${thoughts}${content}<|1|>\n`;
-    });
-    return `${texts.join("")}<|0|>assistant\n<think>\n`;
-  }
 }
 
-/** A token per byte, but for control tokens and the one merge. */
-function tokensOf(text: string): readonly string[] {
-  return text.match(/<\|\d\|>|th|[^]/g) ?? [];
-}
-
-function sharedLength(left: readonly string[], right: readonly string[]): number {
+function sharedLength(left: readonly unknown[], right: readonly unknown[]): number {
   const most = Math.min(left.length, right.length);
   for (let index = 0; index < most; index++) if (left[index] !== right[index]) return index;
   return most;

@@ -3,7 +3,8 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { collectGarbage } from "../../../src/worker/garbage.js";
-import { thinkingTemplate, writeHybridModel } from "../../support/hybrid-model.js";
+import { HYBRID_CHAT, MARKS, writeHybridModel } from "../../support/hybrid-model.js";
+import { thinkingTemplate } from "../../support/thinking-template.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { Conversation } from "./hybrid-conversation.js";
 import { accountOf, IDLE, startServer } from "./running-server.js";
@@ -22,7 +23,7 @@ afterAll(() => folder[Symbol.dispose]());
 let server: Awaited<ReturnType<typeof startServer>>;
 beforeAll(async () => {
   const path = folder.file("hybrid.gguf");
-  await writeHybridModel(path, { context: 2048, template: thinkingTemplate(false) });
+  await writeHybridModel(path, { context: 2048, template: thinkingTemplate(MARKS, false) });
   const serving = { maxSequences: TOGETHER, stateCacheSlots: 64 };
   server = await startServer({ models: [{ name: MODEL, path }], model: { backend: "reference" }, serving });
 });
@@ -38,7 +39,7 @@ function usedBytes(): number {
 async function converse(from: number): Promise<void> {
   const talks = Array.from(
     { length: TOGETHER },
-    () => new Conversation(server.url, { model: MODEL, keepsThoughts: false }),
+    () => new Conversation({ ...HYBRID_CHAT, url: server.url, model: MODEL, keepsThoughts: false }),
   );
   for (let turn = 0; turn < TURNS; turn++) {
     const turns = await Promise.all(talks.map((talk, index) => talk.say(`say ${from + index} ${turn} in words`)));
