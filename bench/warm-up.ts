@@ -5,13 +5,12 @@
 // from 1 to 64 and back, the first prompt of 4,096 tokens, and start to first token of a request that is sent as soon
 // as the port is open.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { spreadOf } from "../src/cli/bench/spread.js";
+import { becameReady, type ServerProcess, startServer } from "./server-process.js";
 
 const DEFAULT_ROUNDS = 3;
 const SHORT_PROMPT_TOKENS = 20;
@@ -22,16 +21,9 @@ const BETWEEN_CLIENTS_MS = 60;
 const HOLD_MS = 1500;
 const STREAM_TOKENS = 4000;
 const READY_TIMEOUT_MS = 300_000;
-const LOOK_MS = 5;
 /** The vocabulary of every published model has at least this many ordinary tokens. */
 const ORDINARY_TOKENS = 3_900;
 const TOKEN_STRIDE = 97;
-
-interface ServerProcess extends AsyncDisposable {
-  readonly url: string;
-  readonly startMs: number;
-  readonly child: ChildProcess;
-}
 
 export async function run([
   path,
@@ -41,7 +33,14 @@ export async function run([
 ]: readonly string[]): Promise<void> {
   if (path === undefined) throw new TypeError("warm-up: expected a model file");
   const cache = process.env["ROCMFORGE_KERNEL_CACHE"] ?? mkdtempSync(join(tmpdir(), "rocmforge-warm-up-"));
-  const start = (): Promise<ServerProcess> => startServer(folder, path, backend, cache);
+  const start = (): Promise<ServerProcess> =>
+    startServer({
+      folder,
+      path,
+      backend,
+      contextTokens: CONTEXT_TOKENS,
+      env: { ROCMFORGE_KERNEL_CACHE: cache },
+    });
   try {
     console.log(`warm-up: ${path}, ${backend}, ${folder}, ${rounds} rounds`);
     await firstStart(start);
@@ -102,61 +101,6 @@ async function measureRound(start: () => Promise<ServerProcess>, note: Note): Pr
     await firstTokenMs(server, promptOf(5, SHORT_PROMPT_TOKENS));
     note("start to first token of a request sent at once, ms", performance.now() - server.startMs);
   }
-}
-
-async function startServer(folder: string, path: string, backend: string, cache: string): Promise<ServerProcess> {
-  const port = await freePort();
-  const startMs = performance.now();
-  const args = [
-    join(folder, "dist", "cli", "main.js"),
-    "serve",
-    "-m",
-    path,
-    "--backend",
-    backend,
-    "--ctx",
-    String(CONTEXT_TOKENS),
-    "--port",
-    String(port),
-    "--log-level",
-    "warn",
-  ];
-  const child = spawn(process.execPath, args, {
-    env: { ...process.env, ROCMFORGE_KERNEL_CACHE: cache },
-    stdio: ["ignore", "ignore", "inherit"],
-  });
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const stop = async (): Promise<void> => {
-    child.kill("SIGTERM");
-    await ended;
-  };
-  const url = `http://127.0.0.1:${port}`;
-  while ((await answer(`${url}/health`)) === undefined) {
-    if (child.exitCode !== null) throw new Error(`the server ended with status ${child.exitCode}`);
-    if (performance.now() - startMs > READY_TIMEOUT_MS) throw new Error("the server does not listen");
-    await pause(LOOK_MS);
-  }
-  return { url, startMs, child, [Symbol.asyncDispose]: stop };
-}
-
-/** Both counted from the start: the model is loaded, and `/health` reports that the server is ready. */
-async function becameReady({
-  url,
-  startMs,
-}: ServerProcess): Promise<{ readonly loadedMs: number; readonly readyMs: number }> {
-  let loadedMs: number | undefined;
-  let readyMs: number | undefined;
-  while (loadedMs === undefined || readyMs === undefined) {
-    if (performance.now() - startMs > READY_TIMEOUT_MS) throw new Error("the server does not become ready");
-    if (readyMs === undefined && (await answer(`${url}/health`))?.status === 200) readyMs = performance.now() - startMs;
-    const models = (await (await fetch(`${url}/v1/models`)).json()) as {
-      readonly data: readonly { readonly state: string }[];
-    };
-    if (loadedMs === undefined && models.data[0].state === "loaded") loadedMs = performance.now() - startMs;
-    await pause(LOOK_MS);
-  }
-  // A server that reports ready before its model is loaded counts as ready when it is loaded.
-  return { loadedMs, readyMs: Math.max(loadedMs, readyMs) };
 }
 
 /** Waits until the server's process has been idle for a second. */
@@ -250,23 +194,6 @@ async function* stream(
   }
 }
 
-async function answer(url: string): Promise<Response | undefined> {
-  try {
-    return await fetch(url);
-  } catch {
-    return undefined;
-  }
-}
-
 function promptOf(seed: number, tokens: number): readonly number[] {
   return Array.from({ length: tokens }, (_, index) => 3 + ((seed * 7919 + index * TOKEN_STRIDE) % ORDINARY_TOKENS));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }

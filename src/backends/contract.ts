@@ -66,7 +66,45 @@ export interface KvCache extends Disposable {
 export type OutputWant =
   | { readonly kind: "candidates"; readonly count: number }
   | { readonly kind: "logits" }
+  /** One token, chosen by `sampling`, and the `top` most likely ones. */
+  | { readonly kind: "token"; readonly sampling: TokenSampling; readonly top: number }
   | { readonly kind: "hidden" };
+
+/**
+ * How a token is chosen from a row's logits after bias and mask: penalties, top-k, typical, top-p, min-p, XTC,
+ * temperature, draw, in this order; `src/sampler/token-choice.ts` defines them. The random number is part of it, so that
+ * a backend keeps no state.
+ */
+export interface TokenSampling {
+  /** 0 chooses the most likely token after penalties, the lowest id among equals. */
+  readonly temperature: number;
+  /** 0 is off. */
+  readonly topK: number;
+  /** 1 is off. */
+  readonly typicalP: number;
+  /** 1 is off. */
+  readonly topP: number;
+  /** 0 is off. */
+  readonly minP: number;
+  /** The fewest tokens that a truncating stage leaves; at least 1. */
+  readonly minKeep: number;
+  /** Removes the tokens with at least this probability, except the least likely of them; absent: none. */
+  readonly xtcThreshold?: number;
+  readonly penalties?: TokenPenalties;
+  /** Random number in [0, 1). */
+  readonly draw: number;
+}
+
+/**
+ * Changes of single logits before anything is truncated, which log-probabilities do not contain. A logit is divided by
+ * its factor if it is positive and multiplied by it if not, lowered by its decrease, and rounded to f32.
+ */
+export interface TokenPenalties {
+  /** Ascending, each once. */
+  readonly ids: Int32Array;
+  readonly factors: Float32Array;
+  readonly decreases: Float32Array;
+}
 
 /** Values added to the logits before candidates are chosen; −Infinity bans a token. */
 export interface SparseBias {
@@ -125,6 +163,17 @@ export type OutputRow =
       readonly logSum: number;
     }
   | { readonly kind: "logits"; readonly logits: Float32Array; readonly logSum: number }
+  | {
+      readonly kind: "token";
+      /** -1 if bias and mask exclude every token; `logSum` is -Infinity then. */
+      readonly token: number;
+      /** Its logit before penalties. */
+      readonly logit: number;
+      /** The most likely tokens before penalties, as candidates are. */
+      readonly ids: Int32Array;
+      readonly logits: Float32Array;
+      readonly logSum: number;
+    }
   | { readonly kind: "hidden"; readonly values: Float32Array }
   /** This row's sequence has produced NaN or infinity, first at `column`; other rows are not affected. */
   | { readonly kind: "not-finite"; readonly column: number };

@@ -3,12 +3,11 @@
 // sampling: each row gives its token as if there were no draft, and the rows after the first wrong draft token are dropped.
 
 import type { OutputRow } from "../backends/contract.js";
-import type { SampleInput } from "../sampler/candidates.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
 import type { SequenceDrafts } from "../speculation/speculation.js";
 import { StreamDecoder } from "../tokenizer/stream-decoder.js";
-import { fittedRow, rowWant, sampleable } from "./choice-rows.js";
+import { rowWant, type SampledRow, sampleable, sampleRow } from "./choice-rows.js";
 import type { ResolvedRequest } from "./completion-request.js";
 import type { TokenTexts } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
@@ -58,7 +57,7 @@ export class Choice implements StepReader {
   #sequence: ScheduledSequence | undefined;
   /** Sampled tokens that are not decoded yet, and their rows if log-probabilities are requested. */
   #tokens: number[] = [];
-  #rows: SampleInput[] = [];
+  #rows: SampledRow[] = [];
   #text = "";
   #sampledTokens = 0;
   #deliveredTokens = 0;
@@ -131,8 +130,10 @@ export class Choice implements StepReader {
     const { request } = this.#owner;
     const bias = sampler.stepBias();
     const allowMask = this.#nextTokens?.maskAfter(draftTokens);
+    // Other choices begin from the prompt's last row, and scripted tokens have log-probabilities of their own.
+    const isShared = (this.#sequence?.slots ?? 1) > 1 || request.scriptedTokens !== undefined;
     return {
-      want: rowWant(sampler, draftTokens, { topLogprobs: request.topLogprobs ?? 0, vocabularySize }),
+      want: rowWant(sampler, draftTokens, { topLogprobs: request.topLogprobs ?? 0, vocabularySize, isShared }),
       ...(bias === undefined ? {} : { bias }),
       ...(allowMask === undefined ? {} : { allowMask }),
     };
@@ -219,7 +220,7 @@ export class Choice implements StepReader {
     const { sampler, tokenizer, host } = this.#parts;
     const { maxTokens, topLogprobs, ignoreEndOfGeneration, scriptedTokens } = this.#owner.request;
     const input = sampleable(row);
-    const sampled = sampler.sample(fittedRow(sampler, input)).token;
+    const sampled = sampleRow(sampler, input);
     const token = scriptedTokens?.[this.#sampledTokens] ?? sampled;
     this.#owner.sampled(atMs);
     host.deliverLater(this);

@@ -11,6 +11,7 @@ import type { KvStore } from "./kv-store.js";
 import { couldHold, largestSequence } from "../scheduler/block-demand.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
+import { PrefillPace, tokensOf } from "../scheduler/prefill-pace.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
 import { MaskBarrier } from "./mask-barrier.js";
@@ -37,6 +38,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   /** Of each cache group. */
   readonly #copies: readonly BlockCopies[];
   readonly #packer: StepPacker;
+  readonly #pace: PrefillPace;
   readonly #readers = new Map<ScheduledSequence, StepReader>();
   readonly #undelivered = new Set<StepReader>();
   readonly #ending = new AbortController();
@@ -69,6 +71,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     );
     this.#scheduler = new Scheduler(store.pools, limits, (from, to, group) => this.#copies[group].add(from, to));
     this.#packer = new StepPacker(limits);
+    this.#pace = new PrefillPace(limits);
   }
 
   /** Why nothing can be computed any more; undefined while the loop works. */
@@ -156,7 +159,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
       if (this.masks.isWaiting) await this.#waitForMasks();
       this.#isAwake = false;
       this.#growCache();
-      const slices = this.#scheduler.next();
+      const slices = this.#scheduler.next(this.#pace);
       if (slices === undefined) {
         resultMs = undefined;
         this.#deliver();
@@ -237,7 +240,9 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   /** Steps without prefill tell what tokens and drafts cost. */
   #measure(slices: readonly StepSlice[], milliseconds: number): void {
-    if (this.speculation === undefined || slices.some(({ count, draft }) => count - draft.length > 1)) return;
+    const tokens = tokensOf(slices);
+    this.#pace.measured(tokens, milliseconds);
+    if (this.speculation === undefined || tokens.prefill > 0) return;
     this.speculation.measured(milliseconds, slices.length, draftTokensOf(slices));
   }
 

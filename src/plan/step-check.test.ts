@@ -6,6 +6,8 @@ import { StepCheck } from "./step-check.js";
 const KV = { layers: 1, kvHeads: 1, keyWidth: 4, valueWidth: 4 } as const;
 const LIMITS = { vocabularySize: 100, maxTokens: 8, maxOutputs: 4, contextTokens: 6, kv: KV } as const;
 
+const GREEDY = { temperature: 0, topK: 0, typicalP: 1, topP: 1, minP: 0, minKeep: 1, draw: 0 } as const;
+
 function cache(change: object = {}, disposed = false): KvCache {
   const options = { ...KV, blocks: 8, blockTokens: 2, type: "f32" as const, ...change };
   return { options, sizeBytes: 0, disposed, copyBlocks: () => {}, copyFrom: () => {}, [Symbol.dispose]: () => {} };
@@ -112,6 +114,33 @@ describe("StepCheck", () => {
     ],
     ["outputs.row", { outputs: [{ row: 4, want: { kind: "hidden" } }] }],
     ["outputs.row", { outputs: [STEP.outputs[1], STEP.outputs[0]] }],
+    ["outputs.want.top", { outputs: [{ row: 0, want: { kind: "token", sampling: GREEDY, top: -1 } }] }],
+    [
+      "outputs.want.sampling",
+      { outputs: [{ row: 0, want: { kind: "token", sampling: { ...GREEDY, draw: 1 }, top: 0 } }] },
+    ],
+    [
+      "outputs.want.sampling.penalties.ids",
+      {
+        outputs: [
+          {
+            row: 0,
+            want: {
+              kind: "token",
+              sampling: {
+                ...GREEDY,
+                penalties: {
+                  ids: Int32Array.of(4, 4),
+                  factors: Float32Array.of(1, 1),
+                  decreases: Float32Array.of(0, 1),
+                },
+              },
+              top: 0,
+            },
+          },
+        ],
+      },
+    ],
     ["outputs.want.count", { outputs: [{ row: 0, want: { kind: "candidates", count: 0 } }] }],
     [
       "outputs.bias.ids",

@@ -1,7 +1,7 @@
 // Checks a step before a backend sees it: no index is out of range, and no two rows write the same place. Backends rely
 // on it. It runs once per step, so it walks plain arrays and allocates nothing.
 
-import type { KvCache, KvCacheOptions, OutputRequest, StepInput } from "../backends/contract.js";
+import type { KvCache, KvCacheOptions, OutputRequest, StepInput, TokenSampling } from "../backends/contract.js";
 import { DisposedError, TokenizerError } from "../errors.js";
 import { firstVisible, kvGroups } from "../graph/cache-groups.js";
 import type { KvGroup, KvShape } from "../graph/program.js";
@@ -227,16 +227,37 @@ export function checkTokens(tokens: ArrayLike<number>, vocabularySize: number): 
 }
 
 function checkOutput({ want, bias, allowMask }: OutputRequest, vocabularySize: number): void {
-  if (want.kind !== "candidates" && want.kind !== "logits" && want.kind !== "hidden") {
-    refuse("outputs.want.kind", "candidates, logits or hidden", String((want as { kind?: unknown }).kind));
+  if (want.kind !== "candidates" && want.kind !== "logits" && want.kind !== "token" && want.kind !== "hidden") {
+    refuse("outputs.want.kind", "candidates, logits, token or hidden", String((want as { kind?: unknown }).kind));
   }
   if (want.kind === "candidates" && !(Number.isInteger(want.count) && want.count >= 1)) {
     refuse("outputs.want.count", "at least 1", String(want.count));
   }
+  if (want.kind === "token") checkSampling(want.sampling, want.top, vocabularySize);
   if (bias !== undefined) checkBias(bias.ids, bias.values, vocabularySize);
   const words = Math.ceil(vocabularySize / 32);
   if (allowMask !== undefined && !(allowMask instanceof Uint32Array && allowMask.length === words)) {
     refuse("outputs.allowMask", `a Uint32Array of ${words} words`, String(allowMask.length));
+  }
+}
+
+function checkSampling(sampling: TokenSampling, top: number, vocabularySize: number): void {
+  const { temperature, topK, typicalP, topP, minP, minKeep, xtcThreshold, penalties, draw } = sampling;
+  if (!(Number.isInteger(top) && top >= 0)) refuse("outputs.want.top", "a whole number", String(top));
+  const isWhole = Number.isInteger(topK) && topK >= 0 && Number.isInteger(minKeep) && minKeep >= 1;
+  const areShares = [typicalP, topP, minP, xtcThreshold ?? 0].every((share) => share >= 0 && share <= 1);
+  if (!isWhole || !areShares || !(temperature >= 0) || !(draw >= 0 && draw < 1))
+    refuse("outputs.want.sampling", "a temperature, shares from 0 to 1, counts and a draw below 1", "others");
+  if (penalties === undefined) return;
+  const { ids, factors, decreases } = penalties;
+  requireInts("outputs.want.sampling.penalties.ids", ids);
+  if (factors.length !== ids.length || decreases.length !== ids.length)
+    refuse("outputs.want.sampling.penalties", `${ids.length} factors and decreases`, String(factors.length));
+  for (let index = 0; index < ids.length; index++) {
+    if (ids[index] <= (index === 0 ? -1 : ids[index - 1]) || ids[index] >= vocabularySize)
+      refuse("outputs.want.sampling.penalties.ids", `ascending ids below ${vocabularySize}`, String(ids[index]));
+    if (!(factors[index] > 0 && Number.isFinite(decreases[index])))
+      refuse("outputs.want.sampling.penalties", "positive factors and finite decreases", String(factors[index]));
   }
 }
 

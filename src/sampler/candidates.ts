@@ -63,15 +63,18 @@ export class Candidates {
     this.#length += 1;
   }
 
-  /** Changes the logits of a few tokens; only before anything is ranked. */
-  adjust<Change>(changes: ReadonlyMap<number, Change>, apply: (logit: number, change: Change) => number): void {
+  /**
+   * Changes the logits of a few tokens, given by ascending ids, each by its place among them; only before anything is
+   * ranked.
+   */
+  adjust(ids: Int32Array, change: (logit: number, place: number) => number): void {
     if (this.#indexIsId) {
-      for (const [id, change] of changes) if (id < this.#length) this.logits[id] = apply(this.logits[id], change);
+      for (const [place, id] of ids.entries()) if (id < this.#length) this.logits[id] = change(this.logits[id], place);
       return;
     }
     for (let index = 0; index < this.#length; index++) {
-      const change = changes.get(this.ids[index]);
-      if (change !== undefined) this.logits[index] = apply(this.logits[index], change);
+      const place = placeOf(ids, this.ids[index]);
+      if (place >= 0) this.logits[index] = change(this.logits[index], place);
     }
   }
 
@@ -199,4 +202,15 @@ export class Candidates {
     logits[right] = logit;
     weights[right] = weight;
   }
+}
+
+/** The place of a number among ascending ones, or -1. */
+function placeOf(ascending: Int32Array, wanted: number): number {
+  let [first, end] = [0, ascending.length];
+  while (first < end) {
+    const middle = (first + end) >> 1;
+    if (ascending[middle] < wanted) first = middle + 1;
+    else end = middle;
+  }
+  return ascending[first] === wanted ? first : -1;
 }

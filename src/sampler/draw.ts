@@ -3,7 +3,6 @@
 // ranking.
 
 import type { Candidates } from "./candidates.js";
-import type { RandomSource } from "./rng.js";
 
 /**
  * Tokens this far below the best (e^-40) have less probability together, even a whole vocabulary of them, than a random
@@ -11,14 +10,14 @@ import type { RandomSource } from "./rng.js";
  */
 const NEGLIGIBLE_NATS = 40;
 
-/** Draws from the whole vocabulary: logits by id, and their log-sum-exp if it is known. */
+/** Draws from the whole vocabulary by a random number in [0, 1): logits by id, and their log-sum-exp if it is known. */
 export function drawFromAll(
   logits: Float32Array | Float64Array,
   logSum: number | undefined,
   temperature: number,
-  random: RandomSource,
+  draw: number,
 ): number {
-  let point = random.next();
+  let point = draw;
   if (temperature === 1 && logSum !== undefined) {
     const { token, reached } = walk(logits, logSum, 1, point);
     if (token !== undefined) return token;
@@ -30,9 +29,12 @@ export function drawFromAll(
   return walk(logits, highest, temperature, point * total).token ?? last;
 }
 
-/** Draws one candidate and returns its index; `weights` then hold the unnormalised probabilities. */
-export function drawAt(candidates: Candidates, temperature: number, random: RandomSource): number {
-  return pick(candidates, candidates.weigh(temperature), random.next());
+/**
+ * Draws one candidate by a random number in [0, 1) and returns its index; `weights` then hold the unnormalised
+ * probabilities.
+ */
+export function drawAt(candidates: Candidates, temperature: number, draw: number): number {
+  return pick(candidates, candidates.weigh(temperature), draw);
 }
 
 /** The index at which the running sum of weights passes `point * total`. */

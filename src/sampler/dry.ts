@@ -2,7 +2,6 @@
 // passage is penalised, more for a longer repetition: multiplier * base ^ (length - allowed length). A repetition does
 // not extend past a sequence breaker. One pass over the window per token (the Z algorithm).
 
-import type { Candidates } from "./candidates.js";
 import type { TokenHistory } from "./history.js";
 
 /** Larger than any logit, and far from overflowing f64. */
@@ -97,9 +96,4 @@ export class DryPenalties {
       }
     }
   }
-}
-
-/** Subtracts the penalties from the candidates' logits. */
-export function applyDry(candidates: Candidates, penalties: ReadonlyMap<number, number>): void {
-  candidates.adjust(penalties, (logit, penalty) => logit - penalty);
 }

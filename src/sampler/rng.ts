@@ -8,6 +8,8 @@ const DRAWN_SEEDS = 2 ** 32;
 export class RandomSource {
   readonly seed: number;
   readonly #state: Uint32Array = new Uint32Array(4);
+  /** Numbers that were looked at and not yet taken. */
+  readonly #peeked: number[] = [];
 
   constructor(seed: number = Math.floor(Math.random() * DRAWN_SEEDS)) {
     this.seed = seed;
@@ -24,6 +26,16 @@ export class RandomSource {
 
   /** A number in [0, 1) with 53 random bits. */
   next(): number {
+    return this.#peeked.shift() ?? this.#draw();
+  }
+
+  /** What `next` will return after `distance` further calls. */
+  peek(distance: number): number {
+    while (this.#peeked.length <= distance) this.#peeked.push(this.#draw());
+    return this.#peeked[distance];
+  }
+
+  #draw(): number {
     const upper = this.#word() >>> 5;
     const lower = this.#word() >>> 6;
     return (upper * 2 ** 26 + lower) / 2 ** 53;

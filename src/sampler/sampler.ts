@@ -1,31 +1,29 @@
-// Chooses the next token of one sequence. The step has applied mask and bias; the sampler applies penalties, DRY,
-// top-k, typical, top-p, min-p, XTC, temperature and the draw (Mirostat 2 replaces the truncating stages). Invariants:
-// the same seed, options and logits give the same tokens, whether rows come as candidates or as logits; after the first
-// token nothing of the vocabulary's size is allocated, and a sampler owns nothing of that size.
+// Chooses the next token of one sequence: its random numbers, its history for penalties and DRY, and the state of
+// Mirostat. The step has applied mask and bias; `token-choice.ts` has the stages, which a step computes too if its rows
+// are tokens. Invariants: the same seed, options and logits give the same tokens, whether rows come as tokens, as
+// candidates or as logits; a sampler owns nothing of the vocabulary's size.
 
-import type { OutputWant, SparseBias } from "../backends/contract.js";
+import type { OutputWant, SparseBias, TokenPenalties, TokenSampling } from "../backends/contract.js";
 import { BackendError, OptionError, TokenizerError } from "../errors.js";
-import { Candidates, type SampleInput } from "./candidates.js";
-import { drawAt, drawFromAll } from "./draw.js";
-import { DryPenalties, applyDry, hasDry } from "./dry.js";
+import type { SampleInput } from "./candidates.js";
+import { DryPenalties, hasDry } from "./dry.js";
 import { TokenHistory } from "./history.js";
 import { Mirostat } from "./mirostat.js";
 import { type SamplerOptions, resolveSamplerOptions } from "./options.js";
-import { applyPenalties, hasPenalties, onlyLowers } from "./penalties.js";
+import { hasPenalties, onlyLowers, penaltiesOf } from "./penalties.js";
 import { RandomSource } from "./rng.js";
-import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
-import { excludeTopChoices } from "./xtc.js";
+import {
+  candidatesOrLogits,
+  choose,
+  loadCandidates,
+  rowForToken,
+  type ScoredWant,
+  type TokenRow,
+} from "./token-choice.js";
 
-/** With more candidates than this, a row of logits is as cheap to copy and to read. */
-const MAX_CANDIDATES = 1024;
-
-const LOGITS: OutputWant = { kind: "logits" };
+const LOGITS = { kind: "logits" } as const;
 const NO_TOKENS = new Int32Array();
-const NO_PENALTIES: ReadonlyMap<number, number> = new Map();
-
-/** Shared by all samplers: choosing a token is synchronous and keeps no state here. */
-const candidates = new Candidates();
-const scratch = new Candidates();
+const NO_COUNTS: ReadonlyMap<number, number> = new Map();
 
 /** A chosen token with its log-probability. */
 interface SampledToken {
@@ -57,10 +55,10 @@ export class Sampler {
   readonly #dry: DryPenalties | undefined;
   readonly #mirostat: Mirostat | undefined;
   readonly #bias: SparseBias | undefined;
-  /** Whether no stage truncates: the draw is from the whole distribution. */
-  readonly #drawsFromAll: boolean;
+  /** The stages of a token, save what changes from token to token. */
+  readonly #stages: Omit<TokenSampling, "draw">;
   /** The penalties after the last accepted token; undefined until they are needed. */
-  #dryPenalties: ReadonlyMap<number, number> | undefined;
+  #penalties: { readonly list: TokenPenalties | undefined } | undefined;
 
   /** `history` holds the text so far; without it the text begins here. */
   constructor(options: Partial<SamplerOptions>, context: SamplerContext, history?: TokenHistory) {
@@ -75,7 +73,8 @@ export class Sampler {
     this.#mirostat =
       this.options.mirostat === 2 ? new Mirostat(this.options.mirostatTau, this.options.mirostatEta) : undefined;
     this.#bias = toSparseBias(this.options.logitBias, context);
-    this.#drawsFromAll = cutsNothing(this.options);
+    const { temperature, topK, typicalP, topP, minP, minKeep } = this.options;
+    this.#stages = { temperature, topK, typicalP, topP, minP, minKeep };
   }
 
   /** A sampler with the same options and history but another seed, which continues independently. */
@@ -83,30 +82,33 @@ export class Sampler {
     return new Sampler({ ...this.options, seed }, this.#context, this.#history.copy());
   }
 
-  /** What the next step must return: candidates if the choice cannot depend on the other logits, else all logits. */
-  want(): OutputWant {
-    const kept = this.#keptByRank();
-    if (kept === undefined) return LOGITS;
-    const lowered = this.#loweredTokens();
-    if (lowered === undefined) return LOGITS;
-    // Each lowered token may leave the top and let another one in.
-    const count = kept + lowered;
-    return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
+  /** The row that `sample` takes next: candidates if the choice cannot depend on the other logits, else all logits. */
+  want(): ScoredWant {
+    if (this.#mirostat !== undefined && this.options.temperature > 0) return LOGITS;
+    return rowForToken({ kind: "token", sampling: this.#sampling(0), top: 0 }, this.#vocabularySize);
   }
 
   /**
-   * What a step must return for a row `tokens` further tokens ahead, whatever these are: at least as many candidates as
-   * `want` will name then, of which the best are used.
+   * A row that `sample` takes after `tokens` further tokens, whatever these are: at least as many candidates as `want`
+   * will name then, of which the best are used.
    */
-  wantAfter(tokens: number): OutputWant {
-    if (tokens === 0) return this.want();
-    const kept = this.#keptByRank();
-    if (kept === undefined || this.#dry !== undefined) return LOGITS;
-    const lowered = this.#loweredTokens();
-    if (lowered === undefined) return LOGITS;
+  wantAfter(tokens: number): ScoredWant {
+    const want = this.want();
+    if (tokens === 0 || want.kind === "logits") return want;
+    if (this.#dry !== undefined) return LOGITS;
+    if (!this.#penalised) return want;
     // Each further token may be one that the penalties lower.
-    const count = kept + lowered + (this.#penalised ? tokens : 0);
-    return count > MAX_CANDIDATES || count >= this.#vocabularySize ? LOGITS : { kind: "candidates", count };
+    return onlyLowers(this.options) ? candidatesOrLogits(want.count + tokens, this.#vocabularySize) : LOGITS;
+  }
+
+  /**
+   * The request for the token itself, after `tokens` further tokens, with the `top` most likely ones; undefined if the
+   * choice depends on what only `sample` knows then.
+   */
+  tokenWant(tokens: number, top: number): OutputWant | undefined {
+    if (this.#mirostat !== undefined && this.options.temperature > 0) return undefined;
+    if (tokens > 0 && (this.#penalised || this.#dry !== undefined)) return undefined;
+    return { kind: "token", sampling: this.#sampling(tokens), top };
   }
 
   /** The bias that the step must add to the logits; `sample` does not add it again. */
@@ -114,10 +116,25 @@ export class Sampler {
     return this.#bias;
   }
 
+  /** Chooses a token from a row of `want`. */
   sample(input: SampleInput): SampledToken {
     this.#check(input);
     const token = this.#choose(input);
     return { token, logProbability: logitOf(input, token) - input.logSum };
+  }
+
+  /** Accepts the step's choice for a request of `tokenWant`, and moves on to the next random number. */
+  take({ token, logSum }: TokenRow): number {
+    if (logSum === Number.NEGATIVE_INFINITY) throw excludesAll(this.#vocabularySize);
+    if (!(token >= 0 && token < this.#vocabularySize)) {
+      throw new BackendError(
+        "BACKEND_STEP",
+        `[sampler] take: expected a token below ${this.#vocabularySize}, found ${token}`,
+        { details: { token, vocabularySize: this.#vocabularySize } },
+      );
+    }
+    this.#skipDraws();
+    return token;
   }
 
   /** Adds a token of the prompt or of the answer to the history that penalties consider. */
@@ -133,52 +150,50 @@ export class Sampler {
     }
     if (!this.#penalised && this.#dry === undefined) return;
     this.#history.push(token);
-    this.#dryPenalties = undefined;
+    this.#penalties = undefined;
   }
 
   #choose(input: SampleInput): number {
-    const { temperature, topK, topP, minP, typicalP, minKeep } = this.options;
-    const { counts } = this.#history;
-    const dry = this.#findDry();
-    // Without truncation whole rows are requested, so these are logits by id.
-    if (this.#drawsFromAll && counts.size === 0 && dry.size === 0)
-      return drawFromAll(input.logits, input.logSum, temperature, this.#random);
-    candidates.load(input);
-    if (this.#penalised) applyPenalties(candidates, counts, this.options);
-    applyDry(candidates, dry);
-    if (this.#drawsFromAll)
-      return drawFromAll(candidates.logits.subarray(0, candidates.length), undefined, temperature, this.#random);
-    candidates.dropImpossible();
-    if (temperature === 0) return candidates.best();
-    if (this.#mirostat !== undefined) return this.#mirostat.choose(candidates, temperature, this.#random);
-    keepTopK(candidates, topK, minKeep);
-    keepTypical(candidates, typicalP, minKeep, scratch);
-    keepTopP(candidates, topP, minKeep);
-    keepMinP(candidates, minP, minKeep);
-    excludeTopChoices(candidates, this.options, this.#random);
-    return candidates.ids[drawAt(candidates, temperature, this.#random)];
+    const { temperature } = this.options;
+    if (this.#mirostat !== undefined && temperature > 0)
+      return this.#mirostat.choose(loadCandidates(input, this.#tokenPenalties()), temperature, this.#random);
+    const token = choose(input, this.#sampling(0));
+    this.#skipDraws();
+    return token;
   }
 
-  /** How many of the best tokens can matter, if that is known before the logits are. */
-  #keptByRank(): number | undefined {
-    if (this.options.temperature === 0) return 1;
-    if (this.options.mirostat !== 0 || this.options.topK === 0) return undefined;
-    return Math.max(this.options.topK, this.options.minKeep);
+  /** How the token after `tokens` further ones is chosen. */
+  #sampling(tokens: number): TokenSampling {
+    if (this.options.temperature === 0) return this.#withPenalties({ ...this.#stages, draw: 0 });
+    const { xtcProbability, xtcThreshold } = this.options;
+    const first = tokens * this.#drawsPerToken;
+    if (xtcProbability <= 0) return this.#withPenalties({ ...this.#stages, draw: this.#random.peek(first) });
+    const sampling = { ...this.#stages, draw: this.#random.peek(first + 1) };
+    const excludes = this.#random.peek(first) < xtcProbability;
+    return this.#withPenalties(excludes ? { ...sampling, xtcThreshold } : sampling);
   }
 
-  /** How many tokens the penalties lower; undefined if they may raise some. */
-  #loweredTokens(): number | undefined {
-    if (this.#penalised && !onlyLowers(this.options)) return undefined;
-    const counts = this.#history.counts;
-    let lowered = counts.size;
-    for (const token of this.#findDry().keys()) if (!counts.has(token)) lowered += 1;
-    return lowered;
+  #withPenalties(sampling: TokenSampling): TokenSampling {
+    const penalties = this.#tokenPenalties();
+    return penalties === undefined ? sampling : { ...sampling, penalties };
   }
 
-  #findDry(): ReadonlyMap<number, number> {
-    if (this.#dry === undefined) return NO_PENALTIES;
-    this.#dryPenalties ??= this.#dry.find(this.#history);
-    return this.#dryPenalties;
+  /** Random numbers of each token: XTC takes one, whatever it does, so that later draws do not depend on it. */
+  get #drawsPerToken(): number {
+    if (this.options.temperature === 0) return 0;
+    return this.options.xtcProbability > 0 ? 2 : 1;
+  }
+
+  #skipDraws(): void {
+    for (let left = this.#drawsPerToken; left > 0; left--) this.#random.next();
+  }
+
+  #tokenPenalties(): TokenPenalties | undefined {
+    if (!this.#penalised && this.#dry === undefined) return undefined;
+    this.#penalties ??= {
+      list: penaltiesOf(this.#history.counts, this.#dry?.find(this.#history) ?? NO_COUNTS, this.options),
+    };
+    return this.#penalties.list;
   }
 
   /** Throws if no token can be chosen from the row. */
@@ -205,22 +220,16 @@ export class Sampler {
       if (!(logits[index] < Number.POSITIVE_INFINITY)) throw notFinite(input, index);
       if (logits[index] > Number.NEGATIVE_INFINITY) isEmpty = false;
     }
-    if (isEmpty) {
-      throw new OptionError(
-        "OPTION_VALUE",
-        "[sampler] the mask excludes every token: every logit is -Infinity; allow at least one token, or remove a bias",
-        {
-          details: { vocabularySize: this.#vocabularySize },
-        },
-      );
-    }
+    if (isEmpty) throw excludesAll(this.#vocabularySize);
     throw new BackendError("BACKEND_NOT_FINITE", `[sampler] the step's log-sum is ${logSum}`);
   }
 }
 
-function cutsNothing({ temperature, topK, topP, minP, typicalP, xtcProbability, mirostat }: SamplerOptions): boolean {
-  return (
-    temperature > 0 && mirostat === 0 && topK === 0 && topP >= 1 && minP <= 0 && typicalP >= 1 && xtcProbability <= 0
+function excludesAll(vocabularySize: number): OptionError {
+  return new OptionError(
+    "OPTION_VALUE",
+    "[sampler] the mask excludes every token: every logit is -Infinity; allow at least one token, or remove a bias",
+    { details: { vocabularySize } },
   );
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Candidates } from "./candidates.js";
 import { drawAt } from "./draw.js";
 import { RandomSource } from "./rng.js";
+import { Sampler } from "./sampler.js";
 import { keepMinP, keepTopK, keepTopP, keepTypical } from "./truncation.js";
 import { excludeTopChoices } from "./xtc.js";
 
@@ -144,29 +145,32 @@ describe("XTC", () => {
 
   it("removes the top choices save the least likely of them", () => {
     const candidates = load(likely);
-    excludeTopChoices(candidates, { xtcProbability: 1, xtcThreshold: 0.1, minKeep: 1 }, new RandomSource(1));
+    excludeTopChoices(candidates, 0.1, 1);
     expect(rankedIds(candidates)).toEqual([2, 3, 4]);
   });
 
   it("keeps a single likely token, and respects minKeep", () => {
     const single = load(likely);
-    excludeTopChoices(single, { xtcProbability: 1, xtcThreshold: 0.35, minKeep: 1 }, new RandomSource(1));
+    excludeTopChoices(single, 0.35, 1);
     expect(single.length).toBe(5);
     const guarded = load(likely);
-    excludeTopChoices(guarded, { xtcProbability: 1, xtcThreshold: 0.1, minKeep: 4 }, new RandomSource(1));
+    excludeTopChoices(guarded, 0.1, 4);
     expect(guarded.length).toBe(5);
   });
 
   it("acts with the given probability", () => {
-    const random = new RandomSource(5);
-    let acted = 0;
+    const sampler = new Sampler(
+      { topK: 0, topP: 1, minP: 0, temperature: 1, xtcProbability: 0.25, xtcThreshold: 0.1, seed: 5 },
+      { vocabularySize: likely.length },
+    );
+    let removed = 0;
     for (let round = 0; round < 4000; round++) {
-      const candidates = load(likely);
-      excludeTopChoices(candidates, { xtcProbability: 0.25, xtcThreshold: 0.1, minKeep: 1 }, random);
-      if (candidates.length === 3) acted += 1;
+      const { token } = sampler.sample({ kind: "logits", logits: Float32Array.from(likely), logSum: 0 });
+      if (token >= 2) removed += 1;
     }
-    expect(acted / 4000).toBeGreaterThan(0.22);
-    expect(acted / 4000).toBeLessThan(0.28);
+    // The last three have 0.3 of the probability, or all of it.
+    expect(removed / 4000).toBeGreaterThan(0.25 + 0.75 * 0.3 - 0.03);
+    expect(removed / 4000).toBeLessThan(0.25 + 0.75 * 0.3 + 0.03);
   });
 });
 
@@ -192,8 +196,8 @@ describe("the whole chain", () => {
           keepTypical(candidates, 0.95, 1, new Candidates());
           keepTopP(candidates, 0.9, 1);
           keepMinP(candidates, 0.02, 1);
-          excludeTopChoices(candidates, { xtcProbability: 0.5, xtcThreshold: 0.1, minKeep: 1 }, random);
-          return candidates.ids[drawAt(candidates, 0.7, random)];
+          if (random.next() < 0.5) excludeTopChoices(candidates, 0.1, 1);
+          return candidates.ids[drawAt(candidates, 0.7, random.next())];
         });
         expect(chosen[0]).toBe(chosen[1]);
       }),

@@ -8,7 +8,7 @@ export interface SchedulerLimits {
   readonly stepOutputs: number;
   /** Maximum prefill tokens of a step without decoding sequences. */
   readonly prefillTokens: number;
-  /** Maximum prefill tokens of a step with decoding sequences, which wait for the whole step. */
+  /** Prefill tokens of a step with decoding sequences, which wait for the whole step, until its time is measured. */
   readonly prefillTokensWhileDecoding: number;
   /** Maximum number of running sequences. */
   readonly sequences: number;
@@ -23,10 +23,10 @@ interface StepCapacity {
   readonly chunkTokens?: number;
 }
 
-/** Share of a prefill chunk that prompts get while other sequences decode. */
-const SHARE_WHILE_DECODING = 1 / 4;
+/** Share of a prefill chunk that prompts get at first while other sequences decode. */
+const SHARE_WHILE_DECODING = 1 / 8;
 /** A decode step reads all weights anyway; this many additional prefill tokens cost little. */
-const LEAST_WHILE_DECODING = 32;
+export const LEAST_WHILE_DECODING = 32;
 
 /** The scheduler's limits for a backend and an engine's options. */
 export function schedulerLimits(

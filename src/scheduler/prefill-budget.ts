@@ -1,11 +1,14 @@
-// Divides the prefill budget of a step among prompts. Prompts that have waited longest since their last chunk come
-// first, and a priority counts like some steps of waiting, so that every prompt gets its turn. Each gets an equal chunk
-// of whole blocks; the remainder is distributed in the same order.
+// Divides the prefill budget of a step among prompts. A part of it is shared in turns: those that have waited longest
+// since their last chunk come first, and a priority counts like some steps of waiting, so that every prompt gets its
+// turn. The rest goes to the prompts that are done soonest: dividing it evenly would end all of them late, and a prompt
+// that is done decodes beside the others at little cost.
 
 import type { ScheduledSequence } from "./scheduled-sequence.js";
 
 /** Steps of waiting that one unit of priority is worth between prompts. */
 const PRIORITY_STEPS = 16;
+/** Part of the budget that prompts share in turns. */
+const SHARED_PART = 1 / 8;
 
 interface PrefillChunk {
   readonly sequence: ScheduledSequence;
@@ -24,12 +27,10 @@ export function splitPrefillBudget(
   prompts: ScheduledSequence[],
   { tokens, spareOutputs, blockTokens }: PrefillBudget,
 ): PrefillChunk[] {
-  prompts.sort(compareByTurn);
-  const share = Math.ceil(tokens / Math.max(1, prompts.length) / blockTokens) * blockTokens;
-  const shares: PrefillChunk[] = [];
+  const entries = prompts.sort(compareByTurn).map((sequence) => ({ sequence, tokens: 0 }));
   let tokensLeft = tokens;
   let outputsLeft = spareOutputs;
-  const grant = (entry: PrefillChunk, most: number): void => {
+  const grant = (entry: PrefillChunk, most: number): number => {
     const { sequence } = entry;
     const granted = Math.max(
       0,
@@ -38,14 +39,18 @@ export function splitPrefillBudget(
     outputsLeft -= spareOutputsOf(sequence, entry.tokens + granted) - spareOutputsOf(sequence, entry.tokens);
     entry.tokens += granted;
     tokensLeft -= granted;
+    return granted;
   };
-  for (const sequence of prompts) {
-    const entry = { sequence, tokens: 0 };
-    grant(entry, share);
-    if (entry.tokens > 0) shares.push(entry);
-  }
-  for (const entry of shares) grant(entry, tokensLeft);
-  return shares;
+  let shared = sharedTokens(tokens, blockTokens);
+  const share = Math.ceil(shared / Math.max(1, entries.length) / blockTokens) * blockTokens;
+  for (const entry of entries) shared -= grant(entry, Math.min(share, shared));
+  for (const entry of entries.toSorted(compareByEnd)) grant(entry, tokensLeft);
+  return entries.filter((entry) => entry.tokens > 0);
+}
+
+/** Tokens of a step that prompts share in turns, in whole blocks; all of them if they are no more than a block. */
+export function sharedTokens(tokens: number, blockTokens: number): number {
+  return Math.min(tokens, Math.ceil((tokens * SHARED_PART) / blockTokens) * blockTokens);
 }
 
 /** Every sequence has one output row; a sequence that is scored takes further ones from the spare rows. */
@@ -70,6 +75,16 @@ export function computable({ remaining, isReady, firstOutput }: ScheduledSequenc
 function compareByTurn(left: ScheduledSequence, right: ScheduledSequence): number {
   return (
     turnOf(left) - turnOf(right) ||
+    left.queuePosition.arrival - right.queuePosition.arrival ||
+    left.queuePosition.fork - right.queuePosition.fork
+  );
+}
+
+/** By priority, then those first that have the fewest tokens left. */
+function compareByEnd({ sequence: left }: PrefillChunk, { sequence: right }: PrefillChunk): number {
+  return (
+    right.queuePosition.priority - left.queuePosition.priority ||
+    left.remaining - right.remaining ||
     left.queuePosition.arrival - right.queuePosition.arrival ||
     left.queuePosition.fork - right.queuePosition.fork
   );

@@ -71,21 +71,27 @@ describe("Scheduler", () => {
     expect(counts(slices)).toEqual([1, 8]);
   });
 
-  it("shares the prompt tokens of a step, and what one cannot use goes to others", () => {
+  it("shares some prompt tokens of a step in turns, and gives the others to prompts that are done soonest", () => {
     const bench = new Bench(60);
-    bench.add(30);
-    bench.add(3);
-    bench.add(30);
-    expect(counts(bench.step()).sort()).toEqual([3, 5, 8]);
+    const [first, second, third] = [bench.add(30), bench.add(3), bench.add(20)];
+    const taken = (slices: readonly StepSlice[]): number[] =>
+      [first, second, third].map((prompt) => slices.find(({ sequence }) => sequence === prompt)?.count ?? 0);
+    expect(taken(bench.step())).toEqual([4, 3, 9]);
+    // The second decodes now; the first has its turn, and the third, which is done sooner, gets the rest.
+    expect([bench.step(), bench.step(), bench.step()].map(taken)).toEqual([
+      [4, 1, 4],
+      [4, 1, 4],
+      [5, 1, 3],
+    ]);
   });
 
-  it("serves prompts in turn when there are more than shares", () => {
+  it("serves every prompt in turn, and ends one after the other", () => {
     const bench = new Bench(100, { prefillTokens: 8 });
     const prompts = Array.from({ length: 4 }, () => bench.add(40));
-    const served = [bench.step(), bench.step()].flatMap((slices) =>
-      slices.map(({ sequence }) => prompts.indexOf(sequence)),
-    );
-    expect(served).toEqual([0, 1, 2, 3]);
+    const steps = Array.from({ length: 5 }, () => bench.step());
+    const served = steps.map((slices) => slices.map(({ sequence }) => prompts.indexOf(sequence)));
+    expect(served).toEqual([[0], [1, 0], [2, 0], [3, 0], [1, 0]]);
+    expect(prompts.map(({ computed }) => computed)).toEqual([24, 8, 4, 4]);
   });
 
   it("lets higher priorities go first, then earlier ones", () => {
@@ -291,7 +297,7 @@ describe("Scheduler", () => {
       schedulerLimits({ maxStepTokens: 512, maxStepOutputs: 64, chunkTokens: 256 }, { sequences: 1000, queued: 5 }),
     ).toMatchObject({
       prefillTokens: 256,
-      prefillTokensWhileDecoding: 64,
+      prefillTokensWhileDecoding: 32,
       sequences: 64,
     });
   });

@@ -9,6 +9,7 @@ import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
 import { BlockDemand, type CacheDemand, couldHold, firstBlocks } from "./block-demand.js";
 import type { SchedulerLimits } from "./limits.js";
+import type { PrefillPace } from "./prefill-pace.js";
 import { PriorityQueue } from "./priority-queue.js";
 import { computable, splitPrefillBudget } from "./prefill-budget.js";
 import { queuePositionAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
@@ -122,8 +123,8 @@ export class Scheduler {
     return twin;
   }
 
-  /** The next step, or undefined if nothing can be computed now. */
-  next(): readonly StepSlice[] | undefined {
+  /** The next step, or undefined if nothing can be computed now. The pace tells how much prefill decoding can wait for. */
+  next(pace?: PrefillPace): readonly StepSlice[] | undefined {
     const step = ++this.#steps;
     const slices: StepSlice[] = [];
     for (let index = 0; index < this.#running.length; index++) {
@@ -137,7 +138,8 @@ export class Scheduler {
     // With prefill a step is limited by arithmetic, and tokens that may be rejected are not cheap any more.
     if (prompts.length === 0) this.#addDrafts(slices);
     const { stepTokens, stepOutputs, prefillTokens, prefillTokensWhileDecoding } = this.limits;
-    const most = slices.length > 0 ? prefillTokensWhileDecoding : prefillTokens;
+    const beside = pace?.beside(slices.length) ?? prefillTokensWhileDecoding;
+    const most = slices.length > 0 ? beside : prefillTokens;
     const shares = splitPrefillBudget(prompts, {
       tokens: Math.min(most, stepTokens - slices.length),
       spareOutputs: stepOutputs - this.#running.length,

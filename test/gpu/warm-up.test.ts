@@ -190,13 +190,17 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
     chosen = bound.calls.heuristics;
   });
 
-  /** Algorithms that a process which finds this cache folder has the library choose for a prompt. */
-  async function choicesFor(cache: string): Promise<number> {
+  function useLibrary(cache: string): void {
     vi.stubEnv("ROCMFORGE_GPU_BLAS", "on");
     vi.stubEnv("ROCMFORGE_CUBLASLT_LIBRARY", folder.file("matrix-library.so"));
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", cache);
     // There is no memory behind the driver's addresses.
     vi.stubEnv("FAKE_BLAS_FAIL", "multiply");
+  }
+
+  /** Algorithms that a process which finds this cache folder has the library choose for a prompt. */
+  async function choicesFor(cache: string): Promise<number> {
+    useLibrary(cache);
     await using model = await open();
     await model.run(stepOf({ decoding: 1, prompt: 0, longest: 1 }));
     const before = chosen();
@@ -215,6 +219,16 @@ describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ 
       if (readFileSync(path).includes('{"')) truncateSync(path, statSync(path).size - 1);
     }
     expect(await choicesFor(cache)).toBe(first);
+  });
+
+  it("are made for long prompts while a model that nobody warmed up is idle, and not while steps run", async () => {
+    useLibrary(folder.file("idle"));
+    await using model = await open();
+    const before = chosen();
+    const endMs = performance.now() + 150;
+    while (performance.now() < endMs) await model.run(stepOf({ decoding: 1, prompt: 0, longest: 1 }));
+    expect(chosen()).toBe(before);
+    await vi.waitFor(() => expect(chosen()).toBeGreaterThan(before + 2), { timeout: 20_000 });
   });
 });
 

@@ -1,8 +1,7 @@
-// Grouped matmuls by the wide products of sm_90, on the emulated device: it says that it is such a card, and computes the
-// products in the lane layout of NVIDIA's. What remains to a real card is the instruction itself.
+// Grouped matmuls by the wide products of sm_90, on the emulated device.
 
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import type { GpuBackend } from "../../src/backends/gpu/backend.js";
 import { ReferenceBackend } from "../../src/backends/reference/backend.js";
 import {
   type GroupedCase,
@@ -13,9 +12,8 @@ import {
 } from "../conformance/experts-case.js";
 import { hiddenOf, normalisedError, plainStep, type ProgramCase, runSteps } from "../conformance/harness.js";
 import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
-import { emulatedHip } from "./emulated-hip.js";
 import { describeEmulator } from "./emulator/build.js";
-import { watchDriver } from "./watched-device.js";
+import { openWideBackend } from "./wide-device.js";
 
 /** Of the squared error to the squared result, as in test/conformance/experts.test.ts. */
 const MATMUL_TOLERANCE = 1e-6;
@@ -24,8 +22,6 @@ const NETWORK_TOLERANCE = 1e-4;
 const TOKENS = 90;
 /** Of heads, which are all in one tile. */
 const HEAD_TOKENS = 60;
-/** An architecture with such products. */
-const WIDE = "sm_90";
 const OUTPUTS = 40;
 
 const CASE: GroupedCase = { type: "Q4_K", inputs: 512, rows: 150, matrices: 4, slots: 2, choice: "any" };
@@ -43,18 +39,7 @@ const MIXTURE: MixtureCase = { type: "Q4_K", downType: "Q6_K", activation: "silu
 describeEmulator("wide products", () => {
   let backend: GpuBackend;
   beforeAll(() => {
-    const { driver, compiler } = emulatedHip("wave-32", { waveSize: 32 });
-    const [{ architecture }] = driver.devices();
-    backend = openGpuBackend({
-      driver: watchDriver(driver, ({ properties }) => ({ properties: { ...properties, architecture: WIDE } })),
-      // The host's compiler knows the card that the device is.
-      compiler: {
-        identity: compiler.identity,
-        compile: async (source, options) => await compiler.compile(source, { ...options, architecture }),
-      },
-      name: "hip",
-      backendOptions: {},
-    });
+    backend = openWideBackend();
   });
   afterAll(async () => await backend[Symbol.asyncDispose]());
 

@@ -99,6 +99,7 @@ export class CpuBackend implements Backend {
     return new CpuProgram(
       native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)),
       weights,
+      program.vocabularySize,
     );
   }
 

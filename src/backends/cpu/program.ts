@@ -5,9 +5,11 @@ import type { StepSize } from "../../graph/memory-plan.js";
 import type { DeviceTensor } from "../../tensor/device-tensor.js";
 import type { LazyTensor } from "../../tensor/lazy-tensor.js";
 import { BackendError } from "../../errors.js";
+import { chooseToken, rowForToken } from "../../sampler/token-choice.js";
 import type { CompiledProgram, KvCache, OutputRequest, OutputRow, RunOptions, StepInput } from "../contract.js";
 import type {
   NativeOutputRequest,
+  NativeOutputRow,
   NativeProfileEntry,
   NativeProgram,
   NativeStep,
@@ -21,12 +23,14 @@ import { CpuTensor } from "./tensor.js";
 export class CpuProgram implements CompiledProgram {
   readonly #native: NativeProgram;
   readonly #weights: readonly LazyTensor[];
+  readonly #vocabularySize: number;
   /** The weights that the addon is bound to; tensors that were evicted and loaded again have other locations. */
   #bound: readonly CpuTensor[] = [];
 
-  constructor(compiled: NativeProgram, weights: readonly LazyTensor[]) {
+  constructor(compiled: NativeProgram, weights: readonly LazyTensor[], vocabularySize: number) {
     this.#native = compiled;
     this.#weights = weights;
+    this.#vocabularySize = vocabularySize;
   }
 
   scratchBytes({ tokens, outputs, scored }: StepSize): number {
@@ -44,7 +48,7 @@ export class CpuProgram implements CompiledProgram {
     signal?.addEventListener("abort", cancel, { once: true });
     if (signal?.aborted === true) cancel();
     try {
-      return await running.result;
+      return withTokens(step, await running.result);
     } catch (error) {
       if (isNativeError(error) && error.code === "CANCELLED") signal?.throwIfAborted();
       throw translateNativeError(error, "BACKEND_STEP");
@@ -66,7 +70,7 @@ export class CpuProgram implements CompiledProgram {
       if (entered !== undefined) await entered;
       if (!this.#isBound()) await this.#bind(signal);
       signal?.throwIfAborted();
-      return native("BACKEND_STEP", () => this.#native.run(nativeStep(step), nativeCache));
+      return native("BACKEND_STEP", () => this.#native.run(nativeStep(step, this.#vocabularySize), nativeCache));
     } finally {
       cache?.order.leave();
     }
@@ -100,7 +104,7 @@ function ownCache(kvCache: KvCache | undefined): CpuKvCache | undefined {
   throw new BackendError("BACKEND_STEP", "[cpu] the KV cache belongs to another backend");
 }
 
-function nativeStep(step: StepInput): NativeStepInput {
+function nativeStep(step: StepInput, vocabularySize: number): NativeStepInput {
   const { tokens, positions, sequenceOffsets, blockTables, outputs, stateReads, stateWrites } = step;
   const tableOffsets = new Int32Array(blockTables.length + 1);
   for (const [index, table] of blockTables.entries()) tableOffsets[index + 1] = tableOffsets[index] + table.length;
@@ -114,17 +118,27 @@ function nativeStep(step: StepInput): NativeStepInput {
     tableOffsets,
     ...(stateReads === undefined ? {} : { stateReads }),
     ...(stateWrites === undefined ? {} : { stateWrites }),
-    outputs: outputs.map(nativeOutput),
+    outputs: outputs.map((output) => nativeOutput(output, vocabularySize)),
   };
 }
 
-function nativeOutput({ row, want, bias, allowMask }: OutputRequest): NativeOutputRequest {
+/** Tokens are chosen here, from rows that the addon computes. */
+function nativeOutput({ row, want, bias, allowMask }: OutputRequest, vocabularySize: number): NativeOutputRequest {
+  const computed = want.kind === "token" ? rowForToken(want, vocabularySize) : want;
   return {
     row,
-    want: want.kind,
-    count: want.kind === "candidates" ? want.count : 0,
+    want: computed.kind,
+    count: computed.kind === "candidates" ? computed.count : 0,
     biasIds: bias?.ids,
     biasValues: bias?.values,
     allowMask,
   };
+}
+
+function withTokens({ outputs }: StepInput, rows: readonly NativeOutputRow[]): readonly OutputRow[] {
+  return rows.map((row, index) => {
+    const want = outputs[index]?.want;
+    const isSampled = want?.kind === "token" && (row.kind === "candidates" || row.kind === "logits");
+    return isSampled ? chooseToken(want, row) : row;
+  });
 }

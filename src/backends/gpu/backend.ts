@@ -30,6 +30,7 @@ import { KernelStore } from "./kernels/kernel-store.js";
 import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
 import { kvLayout, supportsGpuKvCache } from "./memory/kv-layout.js";
+import { KernelChoices } from "./lowering/kernel-choices.js";
 import { createContext, fuseForGpu } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
@@ -42,6 +43,8 @@ import { hasDeviceLayout } from "./memory/weight-layout.js";
 const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 /** `off` computes large matmuls with this package's own kernels instead of a BLAS library. */
 const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
+/** `on` makes every kernel with free parameters begin with poor ones, for testing the tuner. */
+const POOR_DEFAULTS_VARIABLE = "ROCMFORGE_GPU_POOR_DEFAULTS";
 /** `off` compiles kernels only when a step needs them. */
 const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
@@ -60,6 +63,7 @@ interface GpuBackendOptions extends ProgramOptions {
   readonly name: string;
   readonly deterministic: boolean;
   readonly slabs: boolean;
+  readonly poorDefaults: boolean;
   /** Why this device was chosen, human-readable. */
   readonly because: string;
 }
@@ -74,6 +78,7 @@ export class GpuBackend implements Backend {
   readonly #runtime: GpuRuntime;
   readonly #uploader: Uploader;
   readonly #options: GpuBackendOptions;
+  readonly #choices: KernelChoices;
   readonly #programs = new Set<GpuProgram>();
   readonly #uploads = new Set<Promise<unknown>>();
   readonly #lifetime: Lifetime;
@@ -86,6 +91,7 @@ export class GpuBackend implements Backend {
     this.maxStepTokens = deterministic ? DETERMINISTIC_STEP_TOKENS : size.tokens;
     this.maxStepOutputs = size.outputs;
     this.#options = options;
+    this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
     this.#runtime = new GpuRuntime(device, kernels, options);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
     this.#uploader = new Uploader(this.#runtime);
@@ -159,6 +165,7 @@ export class GpuBackend implements Backend {
       device: device.properties,
       kind: device.kind,
       deterministic: this.#options.deterministic,
+      choices: this.#choices,
     });
     this.#uploader.prepare(weights.map(({ descriptor }) => descriptor).filter(({ onHost }) => onHost !== true));
     const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) =>
@@ -229,6 +236,7 @@ export function openGpuBackend({
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
       prewarm: !isOff(PREWARM_VARIABLE),
+      poorDefaults: process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on",
       checks: isChecked(name),
     });
   } catch (error) {

@@ -1,6 +1,7 @@
-// The results of a step's output rows: bias and mask first, then logits, candidates or the hidden state. A row that is
+// The results of a step's output rows: bias and mask first, then logits, candidates, a token or the hidden state. A row that is
 // not finite is reported individually, so that one bad sequence does not fail its batch-mates.
 
+import { chooseToken } from "../../sampler/token-choice.js";
 import type { OutputRequest, OutputRow } from "../contract.js";
 import type { Matrix } from "./matrix.js";
 
@@ -20,6 +21,7 @@ export function readScored(request: OutputRequest, matrix: Matrix, index: number
   if (stray !== undefined) return stray;
   applyBias(logits, request);
   const logSum = logSumExp(logits);
+  if (request.want.kind === "token") return chooseToken(request.want, { kind: "logits", logits, logSum });
   if (request.want.kind !== "candidates") return { kind: "logits", logits, logSum };
   return { kind: "candidates", ...topCandidates(logits, request.want.count), logSum };
 }

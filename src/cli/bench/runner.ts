@@ -63,7 +63,10 @@ export class BenchRunner implements Disposable {
     for (let sequence = 1; sequence < sequences; sequence++) await this.#feed(sequence, 0, depth);
     await this.#decode(WARM_UP_STEPS);
     // Kernels of other batch sizes are prepared in the background after the first step: not while steps are timed.
-    for (const step of this.#plan.warmUpSteps(sequences)) await this.#plan.prepareWarmUp(step);
+    for (const step of this.#plan.warmUpSteps(sequences)) {
+      await this.#plan.prepareWarmUp(step);
+      if (!step.runs && step.prompt <= promptTokens) await this.#plan.rehearse(step);
+    }
   }
 
   /** Prefill speed in tokens per second. */

@@ -10,6 +10,7 @@ import type {
   StepInput,
 } from "../../backends/contract.js";
 import { BackendError } from "../../errors.js";
+import { chooseToken } from "../../sampler/token-choice.js";
 import type { StepRunner } from "../engine-loop.js";
 
 /** Vocabulary size of the simulated model. */
@@ -129,6 +130,7 @@ function outputRow(hash: number, { want, bias, allowMask }: OutputRequest): Outp
       if (((allowMask[token >> 5] >>> (token & 31)) & 1) === 0) logits[token] = Number.NEGATIVE_INFINITY;
   }
   const logSum = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+  if (want.kind === "token") return chooseToken(want, { kind: "logits", logits, logSum });
   if (want.kind === "logits") return { kind: "logits", logits, logSum };
   const ids = Array.from(logits.keys())
     .sort((left, right) => logits[right] - logits[left] || left - right)

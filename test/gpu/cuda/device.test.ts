@@ -164,6 +164,13 @@ describeEmulator("a CUDA device", () => {
     expect(pinned.bytes[16_383]).toBe(16_383 % 253);
     await device.unregisterHost(host);
     await expect(device.unregisterHost(host)).rejects.toThrow(/has no registered memory/);
+    // The driver would let the modules wait for the pages.
+    const order: string[] = [];
+    const loads = [1, 2, 3].map(() => device.loadModule(new Uint8Array(64)).catch(() => order.push("module")));
+    const registered = device.registerHost(host, 16_384).then(() => order.push("pages"));
+    await Promise.all([...loads, registered]);
+    expect(order).toEqual(["module", "module", "module", "pages"]);
+    await device.unregisterHost(host);
     unmap(address, 16_384);
   });
 

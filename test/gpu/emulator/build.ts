@@ -60,6 +60,8 @@ export interface EmulatorSettings {
   readonly memoryBytes?: number;
   /** What the driver says is free, whatever there is. */
   readonly reportedBytes?: number;
+  /** Shared memory of a block. */
+  readonly sharedBytes?: number;
   readonly threads?: number;
   /** The last wave, lane and block first. */
   readonly reverse?: boolean;
@@ -83,6 +85,7 @@ export function settingVariables({
   devices,
   memoryBytes,
   reportedBytes,
+  sharedBytes,
   threads,
   reverse,
   strict,
@@ -95,6 +98,7 @@ export function settingVariables({
     ROCMFORGE_EMULATOR_DEVICES: String(devices ?? ""),
     ROCMFORGE_EMULATOR_MEMORY: String(memoryBytes ?? ""),
     ROCMFORGE_EMULATOR_REPORTED: String(reportedBytes ?? ""),
+    ROCMFORGE_EMULATOR_SHARED: String(sharedBytes ?? ""),
     ROCMFORGE_EMULATOR_THREADS: String(threads ?? ""),
     ROCMFORGE_EMULATOR_ORDER: reverse === true ? "reverse" : "",
     ROCMFORGE_EMULATOR_STRICT: strict === true ? "1" : "",

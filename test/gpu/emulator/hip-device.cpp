@@ -37,7 +37,7 @@ Status write_properties(Runtime& known, void* properties, int index, const Prope
   memset(properties, 0, offsets.size_bytes);
   strncpy(static_cast<char*>(properties), device.name.c_str(), 255);
   put(properties, offsets.memory, device.memory_bytes);
-  put(properties, offsets.shared, size_t(kSharedBytesOfBlock));
+  put(properties, offsets.shared, size_t(known.settings.shared_bytes));
   put(properties, offsets.wave, device.wave_size);
   put(properties, offsets.multiprocessors, kMultiprocessors);
   strncpy(static_cast<char*>(properties) + offsets.architecture, device.architecture_name.c_str(), 255);
@@ -111,7 +111,7 @@ EMULATOR_EXPORT int hipDeviceGetAttribute(int* value, int attribute, int index) 
       case kIntegrated: *value = device.integrated; return kSuccess;
       case kMaxThreads: *value = kMaxThreadsPerBlock; return kSuccess;
       case kMultiprocessorCount: *value = kMultiprocessors; return kSuccess;
-      case kMaxSharedMemoryPerBlock: *value = int(kSharedBytesOfBlock); return kSuccess;
+      case kMaxSharedMemoryPerBlock: *value = int(known.settings.shared_bytes); return kSuccess;
       case kWarpSize: *value = device.wave_size; return kSuccess;
       default: return kInvalidValue;
     }

@@ -83,7 +83,7 @@ EMULATOR_EXPORT int hipModuleGetFunction(void** handle, void* module_handle, con
       *handle = given->second;
       return kSuccess;
     }
-    const std::shared_ptr<Kernel> kernel = find_kernel(module, name);
+    const std::shared_ptr<Kernel> kernel = find_kernel(module, name, known.settings.shared_bytes);
     if (kernel == nullptr) return kNotFound;
     *handle = module->kernel_handles[name] = known.kernels.add(kernel);
     return kSuccess;
@@ -95,7 +95,7 @@ EMULATOR_EXPORT int hipFuncSetAttribute(const void* handle, int attribute, int v
     const std::shared_ptr<Kernel> kernel = known.kernels.find(handle);
     if (kernel == nullptr) return kInvalidHandle;
     if (attribute != kMaxDynamicSharedAttribute || value < 0) return kInvalidValue;
-    if (unsigned(value) + kernel->static_shared_bytes > kSharedBytesOfBlock) return kInvalidValue;
+    if (unsigned(value) + kernel->static_shared_bytes > known.settings.shared_bytes) return kInvalidValue;
     kernel->dynamic_limit_bytes = unsigned(value);
     return kSuccess;
   });

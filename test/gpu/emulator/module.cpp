@@ -132,7 +132,8 @@ Status load_module(const void* image, const std::string& architecture, int wave_
   return kSuccess;
 }
 
-std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const std::string& name) {
+std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const std::string& name,
+                                    unsigned block_shared_bytes) {
   auto kernel = std::make_shared<Kernel>();
   kernel->module = module;
   kernel->name = name;
@@ -147,7 +148,7 @@ std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const
   }
   if (module->kernel_count == 1) kernel->static_shared_bytes = unsigned(module->shared_bytes);
   const unsigned used = kernel->static_shared_bytes;
-  kernel->dynamic_limit_bytes = used < kSharedBytesOfBlock ? kSharedBytesOfBlock - used : 0;
+  kernel->dynamic_limit_bytes = used < block_shared_bytes ? block_shared_bytes - used : 0;
   return kernel;
 }
 

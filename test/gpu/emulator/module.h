@@ -43,9 +43,6 @@ struct Module {
   std::map<std::string, void*> kernel_handles;
 };
 
-/** What a block of every device has, as attributes and properties tell it. */
-constexpr unsigned kSharedBytesOfBlock = 64 << 10;
-
 struct Kernel {
   std::shared_ptr<Module> module;
   std::string name;
@@ -65,6 +62,7 @@ std::vector<char> make_image(const std::string& architecture, const std::vector<
 Status load_module(const void* image, const std::string& architecture, int wave_size, int copies,
                    std::shared_ptr<Module>* module, std::string* reason);
 /** Null when the module has no such kernel. */
-std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const std::string& name);
+std::shared_ptr<Kernel> find_kernel(const std::shared_ptr<Module>& module, const std::string& name,
+                                    unsigned block_shared_bytes);
 
 }  // namespace emulator

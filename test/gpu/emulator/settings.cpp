@@ -7,6 +7,9 @@
 namespace emulator {
 namespace {
 
+/** What block-runner.cpp has room for. */
+constexpr unsigned kMostSharedBytes = 256 << 10;
+
 [[noreturn]] void refuse(const char* variable, const std::string& value) {
   fprintf(stderr, "HIP emulator: %s=%s makes no sense\n", variable, value.c_str());
   abort();
@@ -91,6 +94,8 @@ Settings read_settings() {
   settings.devices = int(number_or("ROCMFORGE_EMULATOR_DEVICES", 1, 0, 16));
   settings.memory_bytes = bytes_or("ROCMFORGE_EMULATOR_MEMORY", size_t(2) << 30);
   settings.reported_free_bytes = bytes_or("ROCMFORGE_EMULATOR_REPORTED", 0);
+  settings.shared_bytes = unsigned(bytes_or("ROCMFORGE_EMULATOR_SHARED", 64 << 10));
+  if (settings.shared_bytes > kMostSharedBytes) refuse("ROCMFORGE_EMULATOR_SHARED", text("ROCMFORGE_EMULATOR_SHARED"));
   settings.threads = int(number_or("ROCMFORGE_EMULATOR_THREADS", 2, 1, 64));
   const std::string order = text("ROCMFORGE_EMULATOR_ORDER");
   if (!order.empty() && order != "forward" && order != "reverse") refuse("ROCMFORGE_EMULATOR_ORDER", order);

@@ -4,6 +4,7 @@
 //   ROCMFORGE_EMULATOR_DEVICES=n        how many devices; where there are several, the first is an integrated one
 //   ROCMFORGE_EMULATOR_MEMORY=bytes     memory of each device (K, M and G may follow); an integrated one has a quarter
 //   ROCMFORGE_EMULATOR_REPORTED=bytes   what the driver says is free, of each device, whatever there is
+//   ROCMFORGE_EMULATOR_SHARED=bytes     shared memory of a block; 64K if it is not said
 //   ROCMFORGE_EMULATOR_THREADS=n        host threads that share the blocks of a launch
 //   ROCMFORGE_EMULATOR_ORDER=reverse    the last wave, lane and block first
 //   ROCMFORGE_EMULATOR_STRICT=1         lanes of a wave must meet at the same place of the code (slow)
@@ -37,6 +38,7 @@ struct Settings {
   size_t memory_bytes;
   /** Zero: what there is. */
   size_t reported_free_bytes;
+  unsigned shared_bytes;
   int threads;
   bool reverse;
   bool strict;

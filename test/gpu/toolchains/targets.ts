@@ -44,7 +44,10 @@ export const CLANG_TARGETS = [
 export const NVIDIA_TARGETS = [nvidia("sm_80", 108, 163, 40), nvidia("sm_90", 132, 227, 80)] as const;
 
 /** Kernel files that only some architectures have. */
-const OWN_FILES: Readonly<Record<string, readonly string[]>> = { "matmul/grouped-wide": ["sm_90"] };
+const OWN_FILES: Readonly<Record<string, readonly string[]>> = {
+  "attention/flash": ["sm_90"],
+  "matmul/grouped-wide": ["sm_90"],
+};
 
 /** Whether a card of this architecture may launch kernels of the file. */
 export function isFileFor(file: string, architecture: string): boolean {

@@ -1,11 +1,13 @@
 // A program's part in a warm-up: the list of steps, and all preparation that needs no step. Kernels are compiled and
-// loaded while steps run; the BLAS library's matmuls are rehearsed between two steps.
+// loaded while steps run; the BLAS library's matmuls are rehearsed between two steps. A program that is not warmed up
+// prepares for long prompts as soon as it is idle.
 
 import type { StepShape, WarmUpStep } from "../../contract.js";
 import type { KernelPrewarm } from "../kernels/prewarm.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import type { LoweringContext } from "../lowering/context.js";
+import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
 import type { StepGraphs } from "./step-graphs.js";
 import type { StepMemory } from "./step-memory.js";
@@ -16,13 +18,18 @@ import { warmUpSteps } from "./warm-up-steps.js";
 /** Runs `work` between two steps; resolves when what it queued has finished or failed. */
 type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<void>;
 
+/** A program that has run no step for so long prepares for prompts that are longer than those before. */
+const IDLE_MS = 50;
+
 /** Prepares kernels, BLAS algorithms and graphs for one size of step at a time. */
-export class ProgramWarmUp {
+export class ProgramWarmUp implements Disposable {
   readonly #context: LoweringContext;
   readonly #plans: StepPlans;
   readonly #prewarm: KernelPrewarm;
   readonly #graphs: StepGraphs;
   readonly #alone: Alone;
+  /** Runs out when the program is idle. */
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(context: LoweringContext, plans: StepPlans, prewarm: KernelPrewarm, graphs: StepGraphs, alone: Alone) {
     this.#context = context;
@@ -45,9 +52,42 @@ export class ProgramWarmUp {
     if (key !== undefined) this.#graphs.expect(key);
   }
 
+  /** Prepares for long prompts as soon as the program is idle, unless a warm-up does. Call after the first step. */
+  prepareWhenIdle(isIdle: () => boolean): void {
+    const { maxTokens } = this.#context.options.limits;
+    if (maxTokens < MIN_BLAS_BATCH || !this.#plans.mayUseBlas || this.#plans.blas !== undefined) return;
+    const prepare = (): void => {
+      if (!isIdle()) return this.stepEnded();
+      this.#idle = undefined;
+      const longest = { decoding: 0, prompt: maxTokens, longest: maxTokens };
+      // The step that needs it reports a failure.
+      void this.#prepareLibrary(longest, isIdle).catch(() => {});
+    };
+    this.#idle = setTimeout(prepare, IDLE_MS).unref();
+  }
+
+  /** The program is not idle yet. */
+  stepEnded(): void {
+    this.#idle?.refresh();
+  }
+
   async rehearse(shape: StepShape): Promise<void> {
     await this.#alone((runner, memory) => this.#plans.rehearseBlas(sizeOf(shape), runner, memory));
     this.#plans.keepChoices();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#idle);
+    this.#idle = undefined;
+  }
+
+  /** Opens the BLAS library, and rehearses its matmuls if no step would wait for that. */
+  async #prepareLibrary(longest: StepShape, isIdle: () => boolean): Promise<void> {
+    const size = sizeOf(longest);
+    await this.#plans.opening(size);
+    if (this.#plans.blas === undefined) return;
+    await this.#prewarm.add(() => this.#plans.missingFor(size));
+    if (isIdle()) await this.rehearse(longest);
   }
 
   /** The key under which a step of this size is replayed; undefined if it never is. */

@@ -134,6 +134,7 @@ export class GpuProgram implements CompiledProgram {
         return await this.#step(step, lease, signal);
       } finally {
         this.#lock.release();
+        this.#warmUp.stepEnded();
       }
     } finally {
       lease?.[Symbol.dispose]();
@@ -279,7 +280,9 @@ export class GpuProgram implements CompiledProgram {
     if (this.#hasRun) return;
     this.#hasRun = true;
     this.#runtime.marks.firstStep.end();
-    if (this.#options.prewarm && !this.#lifetime.disposed) this.#plans.prepareRest(this.#prewarm);
+    if (!this.#options.prewarm || this.#lifetime.disposed) return;
+    this.#plans.prepareRest(this.#prewarm);
+    this.#warmUp.prepareWhenIdle(() => this.#lock.isIdle && !this.#lifetime.disposed);
   }
 
   #begin(lease: KvCacheHold | undefined): StepSession {
@@ -316,6 +319,7 @@ export class GpuProgram implements CompiledProgram {
   }
 
   #free(): void {
+    this.#warmUp[Symbol.dispose]();
     this.#prewarm[Symbol.dispose]();
     this.#graphs[Symbol.dispose]();
     this.#runtime.release(() => {

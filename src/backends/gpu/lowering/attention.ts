@@ -3,6 +3,7 @@
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
+import { flashShape } from "../memory/flash-attention.js";
 import {
   combinedBlocks,
   FEW_COMBINED_COLUMNS,
@@ -84,25 +85,31 @@ interface PrefillKernel {
   readonly file: string;
   readonly kernel: string;
   readonly defines: Defines;
-  readonly blocksPerTile: number;
+  /** Blocks for each tile of tokens. */
+  readonly blocks: number;
   readonly sharedBytes: number;
 }
 
 /** The kernel of prefill; undefined if split attention handles any number of tokens. */
 function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
   const { sharedBytes } = options.device;
-  const type = options.limits.kvCacheType;
+  const { kvCacheType: type, blockTokens } = options.limits;
+  const flash = flashShape(type, operation, blockTokens, options.device);
+  if (flash !== undefined) return { file: "attention/flash", kernel: "attention_flash", ...flash };
+  const { heads } = operation;
   const wide = wideTiledShape(type, operation, options.device);
   if (wide !== undefined) {
     const kernel = {
       file: "attention/wide-tiled",
       kernel: "attention_wide_tiled",
-      blocksPerTile: TILE_TOKENS / wide.rows,
+      blocks: (heads * TILE_TOKENS) / wide.rows,
     };
     return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
   }
   const shape = tiledShape(type, operation, sharedBytes);
-  return shape === undefined ? undefined : { file: "attention/tiled", kernel: "attention_tiled", ...shape };
+  if (shape === undefined) return undefined;
+  const { blocksPerTile, ...rest } = shape;
+  return { file: "attention/tiled", kernel: "attention_tiled", blocks: heads * blocksPerTile, ...rest };
 }
 
 function tiledAttention(
@@ -143,7 +150,7 @@ function tiledAttention(
       sinks: context.weight(sinks),
       ...written.values,
     },
-    grid: (size) => [isTiled(size) ? heads * shape.blocksPerTile : 0, size.tiles, 1],
+    grid: (size) => [isTiled(size) ? shape.blocks : 0, size.tiles, 1],
   };
 }
 

@@ -11,6 +11,7 @@ import type { LaunchSize, MemoryPlace } from "./launch.js";
 import { type GroupField, StepLayout, type StepField } from "./step-layout.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { stateSlotLayout } from "../memory/state-layout.js";
+import { KernelChoices } from "./kernel-choices.js";
 import { FLOAT_BYTES, type Regions, planRegions } from "./regions.js";
 import { shifted } from "./scratch.js";
 import type { BatchClass } from "./matmul-selection.js";
@@ -23,6 +24,8 @@ export interface GpuLoweringOptions {
     Partial<Pick<GpuProperties, "architecture">>;
   readonly kind: DriverKind;
   readonly deterministic: boolean;
+  /** Parameters of kernels that were chosen for the device; absent: the formulas'. */
+  readonly choices?: KernelChoices;
 }
 
 /** A value as kernels see it. */
@@ -52,6 +55,7 @@ export interface Constants {
 export class LoweringContext {
   readonly options: GpuLoweringOptions;
   readonly regions: Regions;
+  readonly choices: KernelChoices;
   readonly step: StepLayout;
   /** The same for steps of few tokens, whose arrays lie close together and are copied in no time. */
   readonly compact: LoweringContext;
@@ -66,6 +70,7 @@ export class LoweringContext {
   constructor(options: GpuLoweringOptions, constants: Constants, whole?: LoweringContext) {
     this.options = options;
     this.regions = whole?.regions ?? planRegions(options);
+    this.choices = options.choices ?? new KernelChoices(options);
     const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
     const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
     const places = kvPlaces(kvGroups(options.fused.program.kv));

@@ -4,9 +4,16 @@
 
 import type { ExpertNetwork } from "../../../graph/expert-network.js";
 import type { MatmulOperation } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import { routingDefines } from "./attributes.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
-import { type ExpertSumShape, expertSumShape } from "./expert-sum-shape.js";
+import {
+  type ExpertSumParameters,
+  type ExpertSumRequest,
+  type ExpertSumShape,
+  expertSumShape,
+  usualExpertSumParameters,
+} from "./expert-sum-shape.js";
 import { canBeNormed, normedQuads } from "./fused-norm-shape.js";
 import { groupedGemvLaunch, type SlotRows } from "./grouped-gemv.js";
 import { isAligned, type NormedRows, normedRows, prepareInput } from "./inputs.js";
@@ -18,6 +25,7 @@ import { normRows } from "./rows.js";
 import { isRouterRow, sharedSlots } from "./shared-slots.js";
 import type { StepItem } from "./step-item.js";
 
+const SUM_FILE = "matmul/expert-sum";
 const ROUTER_THREADS = 128;
 /** More quads than this of a row would not stay in a thread's registers. */
 const MAX_ROUTER_QUADS = 8;
@@ -43,7 +51,7 @@ export function isFusedNetwork(context: LoweringContext, network: ExpertNetwork,
     const isWeighedThere = sharedSlots(options, network) > 0 && isRouterRow(options, network);
     if (!isWeighedThere || !isReadByRouter(context, network)) return false;
   }
-  return sumShape(context, network) !== undefined;
+  return expertSumShape(sumRequest(context, network)) !== undefined;
 }
 
 /** Whether the router's launch norms the row itself. */
@@ -172,18 +180,18 @@ interface SumPlaces {
   readonly out: ValuePlace;
 }
 
-function sumShape({ options }: LoweringContext, network: ExpertNetwork): ExpertSumShape | undefined {
+function sumRequest({ options }: LoweringContext, network: ExpertNetwork): ExpertSumRequest {
   const { down, route } = network;
   const { waveSize, multiprocessors } = options.device;
   const [width] = options.weights[down.weight].shape;
-  return expertSumShape({
+  return {
     rows: down.outputs,
     slots: route.used,
     sharedSlots: sharedSlots(options, network),
     width,
     waveSize,
     multiprocessors,
-  });
+  };
 }
 
 function sumLaunch(
@@ -194,25 +202,33 @@ function sumLaunch(
   const { route, down } = network;
   const slots = sharedSlots(context.options, network);
   const shared = slots === 0 ? undefined : network.shared?.down.weight;
-  const shape = sumShape(context, network);
-  if (shape === undefined) throw new TypeError("the inputs of the experts do not fit shared memory");
+  const request = sumRequest(context, network);
+  const cut = (parameters: ExpertSumParameters): ExpertSumShape => {
+    const shape = expertSumShape(request, parameters);
+    if (shape === undefined) throw new TypeError("the inputs of the experts do not fit shared memory");
+    return shape;
+  };
+  const type = context.typeOf(down.weight);
+  const definesFor = ({ defines }: ExpertSumShape): Defines => ({
+    TYPE0: type,
+    BIAS_TYPE: down.bias === undefined ? 0 : context.typeOf(down.bias),
+    WEIGHED: down.weighted ? 1 : 0,
+    ...(shared === undefined ? {} : { SHARED_SLOTS: slots, SHARED_TYPE: context.typeOf(shared) }),
+    ...routingDefines(route, logits.width),
+    ...defines,
+  });
+  const tuned = context.choices.variant<ExpertSumParameters>({
+    family: "expert-sum",
+    key: `${type} ${request.slots}+${request.sharedSlots}x${request.rows}x${request.width}`,
+    usual: usualExpertSumParameters(request),
+    isValid: () => true,
+    moduleOf: (parameters) => ({ file: SUM_FILE, defines: definesFor(cut(parameters)) }),
+  });
+  const shape = cut(tuned.parameters);
   return {
     label: "sum of experts",
-    file: "matmul/expert-sum",
-    variants: [
-      {
-        kernel: "expert_sum",
-        defines: {
-          TYPE0: context.typeOf(down.weight),
-          BIAS_TYPE: down.bias === undefined ? 0 : context.typeOf(down.bias),
-          WEIGHED: down.weighted ? 1 : 0,
-          ...(shared === undefined ? {} : { SHARED_SLOTS: slots, SHARED_TYPE: context.typeOf(shared) }),
-          ...routingDefines(route, logits.width),
-          ...shape.defines,
-        },
-        sharedBytes: shape.sharedBytes,
-      },
-    ],
+    file: SUM_FILE,
+    variants: [{ kernel: "expert_sum", defines: definesFor(shape), sharedBytes: shape.sharedBytes, tuned }],
     arguments: {
       values: quantized.values,
       scales: quantized.scales,

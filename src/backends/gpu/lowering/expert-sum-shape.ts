@@ -2,6 +2,7 @@
 
 import { roundUp } from "../memory/device-memory.js";
 import { stagedBytes } from "./gemv-shape.js";
+import type { ParametersOf } from "./kernel-families.js";
 
 const THREADS = 256;
 /** Every device gives a block this much dynamic shared memory unasked. */
@@ -39,16 +40,27 @@ export function expertSumBytes(slots: number, sharedSlots: number, width: number
   return sizeBytes <= STAGED_LIMIT_BYTES ? sizeBytes : undefined;
 }
 
-/** Undefined if the inputs of all slots do not fit the shared memory of a block. */
-export function expertSumShape(request: ExpertSumRequest): ExpertSumShape | undefined {
-  const { rows, slots, sharedSlots, width, waveSize, multiprocessors } = request;
-  const sharedBytes = expertSumBytes(slots, sharedSlots, width);
-  if (sharedBytes === undefined) return undefined;
+export type ExpertSumParameters = ParametersOf<"expert-sum">;
+
+/** What the formulas take. */
+export function usualExpertSumParameters(request: ExpertSumRequest): ExpertSumParameters {
+  const { rows, slots, width, waveSize, multiprocessors } = request;
   const rowsTogether = rows >= 2 * WAVES_WANTED * multiprocessors * (32 / waveSize) ? 2 : 1;
   const sweeps = Math.ceil((slots * width) / BLOCK_WEIGHTS / waveSize);
+  return { rows: rowsTogether, depth: depthOf(sweeps, MAX_DEPTH / rowsTogether) };
+}
+
+/** Undefined if the inputs of all slots do not fit the shared memory of a block. */
+export function expertSumShape(
+  request: ExpertSumRequest,
+  parameters: ExpertSumParameters = usualExpertSumParameters(request),
+): ExpertSumShape | undefined {
+  const { rows, slots, sharedSlots, width, waveSize } = request;
+  const sharedBytes = expertSumBytes(slots, sharedSlots, width);
+  if (sharedBytes === undefined) return undefined;
   return {
-    defines: { THREADS, ROWS: rowsTogether, DEPTH: depthOf(sweeps, MAX_DEPTH / rowsTogether), WIDTH: width },
-    blocks: Math.ceil(rows / ((THREADS / waveSize) * rowsTogether)),
+    defines: { THREADS, ROWS: parameters.rows, DEPTH: parameters.depth, WIDTH: width },
+    blocks: Math.ceil(rows / ((THREADS / waveSize) * parameters.rows)),
     sharedBytes,
   };
 }

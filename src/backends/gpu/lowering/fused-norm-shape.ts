@@ -2,12 +2,21 @@
 // that is latency and little else: when they may, and how they are cut. Every block does it anew, so blocks should be
 // few.
 
-import { type GemvRequest, type GemvShape, gemvShape, THREADS, type TokenBucket } from "./gemv-shape.js";
+import {
+  type GemvParameters,
+  type GemvRequest,
+  type GemvShape,
+  gemvShape,
+  isGemvShape,
+  THREADS,
+  type TokenBucket,
+  usualGemvParameters,
+} from "./gemv-shape.js";
 
 /** Rows of steps that take this way; 0 leaves norms to launches of their own. */
 export const MAX_NORMED_ROWS = 1;
 /** Of a row, in a thread's registers. */
-const MAX_QUADS = 8;
+export const MAX_QUADS = 8;
 const QUAD_COLUMNS = 4;
 const LARGE_BLOCK_THREADS = 256;
 /** What shares a scale. */
@@ -23,17 +32,30 @@ export function canBeNormed(width: number): boolean {
   return width % BLOCK_COLUMNS === 0 && width <= LARGE_BLOCK_THREADS * MAX_QUADS * QUAD_COLUMNS;
 }
 
-/** For a width that can be normed. */
-export function normedShape(request: GemvRequest, tokens: TokenBucket): NormedShape {
+/** What the formulas take, for a width that can be normed. */
+export function usualNormedParameters(request: GemvRequest, tokens: TokenBucket): GemvParameters {
   const { width, form, multiprocessors } = request;
   const usual = gemvShape(request, tokens);
   const blocks = usual.blocks.reduce((sum, count) => sum + count, 0);
   // A gated block has as many rows as share a scale, whatever its size.
   const isLarge =
     (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MAX_QUADS * QUAD_COLUMNS;
-  const threads = isLarge ? LARGE_BLOCK_THREADS : THREADS;
-  const shape = gemvShape(request, tokens, threads);
-  return { ...shape, defines: { ...shape.defines, NORMED: normedQuads(width, threads) } };
+  return usualGemvParameters(request, tokens, isLarge ? LARGE_BLOCK_THREADS : THREADS);
+}
+
+/** Whether a launch can be cut so. */
+export function isNormedShape(request: GemvRequest, parameters: GemvParameters): boolean {
+  return isGemvShape(request, parameters) && normedQuads(request.width, parameters.threads) <= MAX_QUADS;
+}
+
+/** For a width that can be normed. */
+export function normedShape(
+  request: GemvRequest,
+  tokens: TokenBucket,
+  parameters: GemvParameters = usualNormedParameters(request, tokens),
+): NormedShape {
+  const shape = gemvShape(request, tokens, parameters);
+  return { ...shape, defines: { ...shape.defines, NORMED: normedQuads(request.width, parameters.threads) } };
 }
 
 /** Quads of a row that each thread of a block norms: NORMED of kernels/matmul/normed-row.h. */

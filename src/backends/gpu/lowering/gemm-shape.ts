@@ -1,6 +1,8 @@
 // How matmul/gemm.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
 // over rows and tokens, and over how many blocks the width of a row is split where there would be too few of them.
 
+import type { ParametersOf } from "./kernel-families.js";
+
 /** Tokens of one block, as TOKENS may be. */
 export const TILE_TOKEN_COUNTS = [16, 32, 64, 128] as const;
 export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
@@ -14,6 +16,10 @@ const TILE_ROWS = 16;
 const MIN_SLABS = 2;
 /** Of a block: more would have too few registers each. */
 const MAX_WAVES = 16;
+/** Of a block: fewer do not bring its input. */
+const MIN_BLOCK_WAVES = 2;
+/** What a block may share: on AMD what every card has. */
+const MAX_SHARED_BYTES = { cuda: 100 << 10, hip: 48 << 10 } as const;
 /**
  * What a block's time is made of, in the time that a multiprocessor takes for one tile of rows and one wave's share of a
  * slab: the input that every block brings for itself, waiting for each slab, and sums of splits that one block adds up. As
@@ -68,6 +74,8 @@ export interface GemmShape {
   readonly sharedBytes: number;
 }
 
+export type GemmParameters = ParametersOf<"gemm">;
+
 /** Long steps have work for every multiprocessor: each wave does as much as its registers hold. */
 const LARGE_TILE: TileWaves = { halves: 2, rows: 4, depth: 1, tokens: 2 };
 
@@ -92,11 +100,40 @@ export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
   return waves;
 }
 
+/** What the formulas take for steps of one tile of tokens. */
+export function usualGemmParameters(request: GemmRequest, tile: TileTokens): GemmParameters {
+  const waves = gemmWaves(request, tile);
+  const { halves, rows, depth } = waves;
+  return { halves, rows, depth, splits: splitsOf(request, waves, blocksOf(request, waves)) };
+}
+
+/** Whether a launch can be cut so. */
+export function isGemmShape(request: GemmRequest, tile: TileTokens, parameters: GemmParameters): boolean {
+  const waves = tileWaves(tile, parameters);
+  const { halves, rows, depth, splits } = parameters;
+  const isWhole = !request.gated || halves === 2 || rows % 2 === 0;
+  if (!isWhole || waveCount(waves) * halves > MAX_WAVES || waveCount(waves) < MIN_BLOCK_WAVES) return false;
+  const { blocks, sharedBytes } = gemmShape(request, tile, tile, waves);
+  const isSplit =
+    splits === 1 || (blocks * splits <= request.mostBlocks && splits * MIN_SLABS <= slabsOf(request, waves));
+  // A depth of its own has sums of its own.
+  return (
+    isSplit && sharedBytes <= MAX_SHARED_BYTES[request.kind] && depth * MAX_SHARES * BLOCK_WEIGHTS <= request.width
+  );
+}
+
+/** The waves of a block that is cut so. */
+export function tileWaves(tile: TileTokens, { halves, rows, depth }: GemmParameters): TileWaves {
+  return { halves: halves === 2 ? 2 : 1, rows, depth, tokens: tile === 128 ? LARGE_TILE.tokens : 1 };
+}
+
+/** `splits`: of a step of one tile of tokens; the formula's if absent. */
 export function gemmShape(
   request: GemmRequest,
   tile: TileTokens,
   tokens: number,
   waves: TileWaves = gemmWaves(request, tile),
+  splits?: number,
 ): GemmShape {
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
@@ -109,7 +146,7 @@ export function gemmShape(
     waves,
     blocks,
     tokenBlocks,
-    splits: splitsOf(request, waves, blocks * tokenBlocks),
+    splits: splits !== undefined && tokenBlocks === 1 ? splits : splitsOf(request, waves, blocks * tokenBlocks),
     stages,
     sharedBytes: Math.max(stages * slabBytes, sumBytes),
   };

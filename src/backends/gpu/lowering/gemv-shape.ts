@@ -2,6 +2,8 @@
 // block. What decides a row's bits (SPLIT) depends on the matrices and the device alone, never on how many tokens there
 // are.
 
+import type { ParametersOf } from "./kernel-families.js";
+
 /** Threads of a block: four waves of 32, or two of 64. */
 export const THREADS = 128;
 /** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
@@ -31,6 +33,8 @@ export interface GemvRequest {
   readonly multiprocessors: number;
 }
 
+export type GemvParameters = ParametersOf<"gemv">;
+
 export interface GemvShape {
   readonly defines: Readonly<Record<"THREADS" | "ROWS" | "SPLIT" | "DEPTH" | "STAGED" | "WIDTH", number>>;
   readonly passes: number;
@@ -40,12 +44,12 @@ export interface GemvShape {
   readonly sharedBytes: number;
 }
 
-/** `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
-export function gemvShape(
+/** What the formulas take. `threads`: of a block, where rows shall go into fewer and larger ones; no row's bits depend on it. */
+export function usualGemvParameters(
   { rows, width, form, floats, waveSize, multiprocessors }: GemvRequest,
   tokens: TokenBucket,
   threads = THREADS,
-): GemvShape {
+): GemvParameters {
   const waves = THREADS / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
@@ -60,11 +64,30 @@ export function gemvShape(
     sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
+  return { rows: rowsTogether, split, depth: depthOf(tokens, gated, width), threads, blocks: BLOCKS_WANTED };
+}
+
+/** Whether a launch can be cut so. */
+export function isGemvShape({ form, waveSize, width }: GemvRequest, parameters: GemvParameters): boolean {
+  const { rows, split, threads } = parameters;
+  const teams = threads / waveSize / split;
+  const isSplitEvenly = Number.isInteger(teams) && (split === 1 || width / BLOCK_WEIGHTS >= waveSize * split);
+  return isSplitEvenly && (form !== "gated to quantized rows" || QUANTIZED_ROWS % (teams * rows) === 0);
+}
+
+export function gemvShape(
+  request: GemvRequest,
+  tokens: TokenBucket,
+  parameters: GemvParameters = usualGemvParameters(request, tokens),
+): GemvShape {
+  const { rows, width, form, floats, waveSize, multiprocessors } = request;
+  const { rows: rowsTogether, split, depth, threads } = parameters;
+  const allRows = rows.reduce((sum, count) => sum + count, 0);
   const passRows = (threads / waveSize / split) * rowsTogether;
   const passes =
     form === "gated to quantized rows"
       ? QUANTIZED_ROWS / passRows
-      : Math.max(1, Math.floor(allRows / (passRows * BLOCKS_WANTED * multiprocessors)));
+      : Math.max(1, Math.floor(allRows / (passRows * parameters.blocks * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
   return {
@@ -72,7 +95,7 @@ export function gemvShape(
       THREADS: threads,
       ROWS: rowsTogether,
       SPLIT: split,
-      DEPTH: depthOf(tokens, gated, width),
+      DEPTH: depth,
       STAGED: staged ? 1 : 0,
       // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
       WIDTH: !floats && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,

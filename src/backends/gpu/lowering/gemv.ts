@@ -1,9 +1,21 @@
 // Launches of matmul/gemv.hip and matmul/gemv-float.hip: up to four matrices of one input, or gate and up as one.
 
 import type { Activation } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import type { ModuleRequest } from "../kernels/kernel-store.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
-import { MAX_NORMED_ROWS, normedShape } from "./fused-norm-shape.js";
-import { type GemvRequest, type GemvShape, gemvShape, TOKEN_BUCKETS } from "./gemv-shape.js";
+import { isNormedShape, MAX_NORMED_ROWS, normedShape, usualNormedParameters } from "./fused-norm-shape.js";
+import {
+  type GemvParameters,
+  type GemvRequest,
+  type GemvShape,
+  gemvShape,
+  isGemvShape,
+  TOKEN_BUCKETS,
+  type TokenBucket,
+  usualGemvParameters,
+} from "./gemv-shape.js";
+import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import type { QuantizedPlace } from "./regions.js";
@@ -43,28 +55,37 @@ export function gemvLaunch(
     multiprocessors,
   };
   const normed = input.form === "quantized" ? input.normed : undefined;
-  const shapes = TOKEN_BUCKETS.map((bucket) =>
-    normed !== undefined && bucket <= MAX_NORMED_ROWS ? normedShape(request, bucket) : gemvShape(request, bucket),
-  );
   const types = Object.fromEntries(matmuls.map(({ type }, index) => [`TYPE${index}`, type]));
   const stem = floats ? "gemv_float" : "gemv";
+  const file = floats ? "matmul/gemv-float" : "matmul/gemv";
+  const isNormed = (bucket: TokenBucket): boolean => normed !== undefined && bucket <= MAX_NORMED_ROWS;
+  const shapeOf = (bucket: TokenBucket, parameters: GemvParameters): GemvShape =>
+    isNormed(bucket) ? normedShape(request, bucket, parameters) : gemvShape(request, bucket, parameters);
+  const definesFor = (bucket: TokenBucket, shape: GemvShape): Defines => ({
+    ...types,
+    ...definesOf(shape, floats),
+    MATMULS: gated ? 1 : matmuls.length,
+    GATED: gated ? 1 : 0,
+    BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+    TOKENS: bucket,
+    ...matmulDefines(matmuls, activation),
+    ...(normed !== undefined && isNormed(bucket) ? { WEIGHT_TYPE: normed.weightType } : {}),
+  });
+  const tuned = chosenParameters(context, request, {
+    name: Object.values(types).join(","),
+    isNormed,
+    moduleOf: (bucket, parameters) => ({ file, defines: definesFor(bucket, shapeOf(bucket, parameters)) }),
+  });
+  const shapes = TOKEN_BUCKETS.map((bucket, index) => shapeOf(bucket, tuned[index].parameters));
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
   return {
     label: gated ? "gate and up" : "gemv",
-    file: floats ? "matmul/gemv-float" : "matmul/gemv",
+    file,
     variants: TOKEN_BUCKETS.map((bucket, index) => ({
       kernel: `${stem}_${bucket}`,
-      defines: {
-        ...types,
-        ...definesOf(shapes[index], floats),
-        MATMULS: gated ? 1 : matmuls.length,
-        GATED: gated ? 1 : 0,
-        BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
-        TOKENS: bucket,
-        ...matmulDefines(matmuls, activation),
-        ...(normed !== undefined && bucket <= MAX_NORMED_ROWS ? { WEIGHT_TYPE: normed.weightType } : {}),
-      },
+      defines: definesFor(bucket, shapes[index]),
       sharedBytes: shapes[index].sharedBytes,
+      tuned: tuned[index],
     })),
     choose,
     arguments: {
@@ -96,6 +117,38 @@ export function gemvLaunch(
       return [blocks, Math.ceil(rowsOf(size, rows) / TOKEN_BUCKETS[choice]), 1];
     },
   };
+}
+
+interface GemvVariants {
+  /** The matrices' types. */
+  readonly name: string;
+  isNormed(bucket: TokenBucket): boolean;
+  moduleOf(bucket: TokenBucket, parameters: GemvParameters): ModuleRequest;
+}
+
+/** Parameters of each token bucket. SPLIT decides a row's bits, so all buckets have that of the first. */
+function chosenParameters(
+  { choices }: LoweringContext,
+  request: GemvRequest,
+  { name, isNormed, moduleOf }: GemvVariants,
+): readonly TunedVariant<GemvParameters>[] {
+  const { form, rows, width, floats } = request;
+  let split: number | undefined;
+  return TOKEN_BUCKETS.map((bucket) => {
+    const usual = isNormed(bucket) ? usualNormedParameters(request, bucket) : usualGemvParameters(request, bucket);
+    const isShape = isNormed(bucket) ? isNormedShape : isGemvShape;
+    const fixed = split;
+    const chosen = choices.variant<GemvParameters>({
+      family: "gemv",
+      key: `${form}${floats ? " floats" : ""}${isNormed(bucket) ? " normed" : ""} ${name} ${rows.join("+")}x${width} t${bucket}`,
+      usual: fixed === undefined ? usual : { ...usual, split: fixed },
+      isValid: (parameters) => (fixed === undefined || parameters.split === fixed) && isShape(request, parameters),
+      moduleOf: (parameters) => moduleOf(bucket, parameters),
+    });
+    split ??= chosen.parameters.split;
+    const parameters = { ...chosen.parameters, split };
+    return { ...chosen, parameters };
+  });
 }
 
 function definesOf(

@@ -2,6 +2,7 @@
 // rows a block. A block is of one slot of one token, so nothing here depends on the batch size.
 
 import { stagedBytes } from "./gemv-shape.js";
+import type { ParametersOf } from "./kernel-families.js";
 
 /** Threads of a block: more than a GEMV has, because slots are short and their weights shall all be on their way. */
 const USUAL_THREADS = 256;
@@ -51,8 +52,11 @@ export interface GroupedGemvShape {
   readonly sharedBytes: number;
 }
 
-export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape {
-  const { outputs, slots, width, form, types, floats, waveSize, multiprocessors } = request;
+export type GroupedGemvParameters = ParametersOf<"grouped-gemv">;
+
+/** What the formulas take. */
+export function usualGroupedGemvParameters(request: GroupedGemvRequest): GroupedGemvParameters {
+  const { outputs, slots, width, form, types, waveSize, multiprocessors } = request;
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
   const isLookedUp = form !== "plain" && types.every((type) => type === LOOK_UP_TYPE);
   const threads = isLookedUp && sweepBlocks > LONG_SWEEPS * waveSize ? LOOK_UP_THREADS : USUAL_THREADS;
@@ -61,7 +65,27 @@ export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape 
   const rowsTogether = outputs * slots < wavesWanted * 2 ? 1 : 2;
   let split = 1;
   while (split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2) split *= 2;
-  const passRows = (waves / split) * rowsTogether;
+  const depth = form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split));
+  return { rows: rowsTogether, split, depth, threads };
+}
+
+/** Whether a launch can be cut so. */
+export function isGroupedGemvShape(
+  { form, waveSize, width }: GroupedGemvRequest,
+  { rows, split, threads }: GroupedGemvParameters,
+): boolean {
+  const teams = threads / waveSize / split;
+  const isSplitEvenly = Number.isInteger(teams) && (split === 1 || width / BLOCK_WEIGHTS >= waveSize * split);
+  return isSplitEvenly && (form !== "gated to quantized rows" || QUANTIZED_ROWS % (teams * rows) === 0);
+}
+
+export function groupedGemvShape(
+  request: GroupedGemvRequest,
+  parameters: GroupedGemvParameters = usualGroupedGemvParameters(request),
+): GroupedGemvShape {
+  const { outputs, width, form, floats, waveSize } = request;
+  const { rows: rowsTogether, split, depth, threads } = parameters;
+  const passRows = (threads / waveSize / split) * rowsTogether;
   const passes = form === "gated to quantized rows" ? Math.max(1, QUANTIZED_ROWS / passRows) : 1;
   const shared = floats ? 0 : stagedBytes(1, width);
   const staged = !floats && shared <= STAGED_LIMIT_BYTES;
@@ -70,7 +94,7 @@ export function groupedGemvShape(request: GroupedGemvRequest): GroupedGemvShape 
       THREADS: threads,
       ROWS: rowsTogether,
       SPLIT: split,
-      DEPTH: form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split)),
+      DEPTH: depth,
       // A model has few widths of experts, so that each may have a kernel of its own.
       ...(floats ? {} : { STAGED: staged ? 1 : 0, WIDTH: width }),
     },

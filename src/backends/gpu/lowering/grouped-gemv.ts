@@ -8,13 +8,25 @@ import type {
   RouteExpertsOperation,
 } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
+import type { ModuleRequest } from "../kernels/kernel-store.js";
 import { activationDefines, routingDefines } from "./attributes.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
-import { normedQuads } from "./fused-norm-shape.js";
-import { type GroupedGemvRequest, groupedGemvShape } from "./grouped-gemv-shape.js";
+import { MAX_QUADS, normedQuads } from "./fused-norm-shape.js";
+import {
+  type GroupedGemvParameters,
+  type GroupedGemvRequest,
+  type GroupedGemvShape,
+  groupedGemvShape,
+  isGroupedGemvShape,
+  usualGroupedGemvParameters,
+} from "./grouped-gemv-shape.js";
 import type { NormedRows } from "./inputs.js";
+import type { TunedVariant } from "./kernel-choices.js";
 import type { LaunchSpec } from "./launch.js";
 import type { QuantizedPlace } from "./regions.js";
+
+const GROUPED_FILE = "matmul/grouped-gemv";
+const GROUPED_FLOAT_FILE = "matmul/grouped-gemv-float";
 
 /** The experts of each row: as `route-experts` left them, or chosen by the kernel itself from the router's logits. */
 export type Routing =
@@ -77,11 +89,50 @@ function shapeRequest(
   return { outputs, slots, width: options.weights[weight].shape[0], ...wanted, waveSize, multiprocessors };
 }
 
+/** The parameters of a launch, whose module has these defines if it is cut so. */
+function chosenParameters(
+  { choices }: LoweringContext,
+  request: GroupedGemvRequest,
+  file: string,
+  definesFor: (shape: GroupedGemvShape) => Defines,
+): TunedVariant<GroupedGemvParameters> {
+  const { form, floats, types, outputs, slots, width } = request;
+  const moduleOf = (parameters: GroupedGemvParameters): ModuleRequest => ({
+    file,
+    defines: definesFor(groupedGemvShape(request, parameters)),
+  });
+  return choices.variant<GroupedGemvParameters>({
+    family: "grouped-gemv",
+    key: `${form}${floats ? " floats" : ""} ${types.join(",")} ${slots}x${outputs}x${width}`,
+    usual: usualGroupedGemvParameters(request),
+    isValid: (parameters) =>
+      isGroupedGemvShape(request, parameters) && Number(moduleOf(parameters).defines["NORMED"] ?? 0) <= MAX_QUADS,
+    moduleOf,
+  });
+}
+
 /** What a kernel that makes its quantized rows itself is compiled with: kernels/matmul/normed-row.h. */
 function rowDefines({ normed, floats }: SlotRows, width: number, threads: number): Defines {
   if (normed === undefined && floats === undefined) return {};
   const quads = { NORMED: normedQuads(width, threads) };
   return normed === undefined ? { ...quads, NORM: 0 } : { ...quads, WEIGHT_TYPE: normed.weightType };
+}
+
+function matrixDefines(context: LoweringContext, { matmuls, gated, shared }: GroupedGemv): Defines {
+  const [first, second = first] = matmuls;
+  const biased = matmuls.find(({ bias }) => bias !== undefined);
+  return {
+    TYPE0: context.typeOf(first.weight),
+    BIAS_TYPE: biased?.bias === undefined ? 0 : context.typeOf(biased.bias),
+    ...(gated === undefined ? {} : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
+    ...(shared === undefined
+      ? {}
+      : {
+          SHARED_SLOTS: shared.slots,
+          SHARED_TYPE0: context.typeOf(shared.gate.weight),
+          SHARED_TYPE1: context.typeOf(shared.up.weight),
+        }),
+  };
 }
 
 export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv): LaunchSpec {
@@ -91,36 +142,20 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
   const sharedWeights = shared === undefined ? [] : [shared.gate, shared.up];
   const types = [first, second, ...sharedWeights].map(({ weight }) => context.typeOf(weight));
   const request = shapeRequest(context, first, { form, types, floats: false });
-  const shape = groupedGemvShape(request);
   const choice = routed(context, routing);
   const { normed, floats } = input;
-  const biased = matmuls.find(({ bias }) => bias !== undefined);
+  const definesFor = ({ defines }: GroupedGemvShape): Defines => ({
+    ...matrixDefines(context, wanted),
+    ...choice.defines,
+    ...defines,
+    ...rowDefines(input, request.width, defines["THREADS"]),
+  });
+  const tuned = chosenParameters(context, request, GROUPED_FILE, definesFor);
+  const shape = groupedGemvShape(request, tuned.parameters);
   return {
     label: wanted.label,
-    file: "matmul/grouped-gemv",
-    variants: [
-      {
-        kernel: "grouped_gemv",
-        defines: {
-          TYPE0: context.typeOf(first.weight),
-          BIAS_TYPE: biased?.bias === undefined ? 0 : context.typeOf(biased.bias),
-          ...(gated === undefined
-            ? {}
-            : { GATED: 1, TYPE1: context.typeOf(second.weight), ...activationDefines(gated) }),
-          ...(shared === undefined
-            ? {}
-            : {
-                SHARED_SLOTS: shared.slots,
-                SHARED_TYPE0: context.typeOf(shared.gate.weight),
-                SHARED_TYPE1: context.typeOf(shared.up.weight),
-              }),
-          ...choice.defines,
-          ...shape.defines,
-          ...rowDefines(input, request.width, shape.defines["THREADS"]),
-        },
-        sharedBytes: shape.sharedBytes,
-      },
-    ],
+    file: GROUPED_FILE,
+    variants: [{ kernel: "grouped_gemv", defines: definesFor(shape), sharedBytes: shape.sharedBytes, tuned }],
     arguments: {
       ...choice.arguments,
       values: input.place.values,
@@ -172,21 +207,18 @@ export function groupedGemvFloatLaunch(
 ): LaunchSpec {
   const { weight, bias, scale, slots } = operation;
   const request = shapeRequest(context, operation, { form: "plain", types: [context.typeOf(weight)], floats: true });
-  const shape = groupedGemvShape(request);
+  const definesFor = ({ defines }: GroupedGemvShape): Defines => ({
+    TYPE0: context.typeOf(weight),
+    BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
+    ROUTED: routing === undefined ? 0 : 1,
+    ...defines,
+  });
+  const tuned = chosenParameters(context, request, GROUPED_FLOAT_FILE, definesFor);
+  const shape = groupedGemvShape(request, tuned.parameters);
   return {
     label: "grouped gemv",
-    file: "matmul/grouped-gemv-float",
-    variants: [
-      {
-        kernel: "grouped_gemv_float",
-        defines: {
-          TYPE0: context.typeOf(weight),
-          BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
-          ROUTED: routing === undefined ? 0 : 1,
-          ...shape.defines,
-        },
-      },
-    ],
+    file: GROUPED_FLOAT_FILE,
+    variants: [{ kernel: "grouped_gemv_float", defines: definesFor(shape), tuned }],
     arguments: {
       inputs: input.place,
       row_count: context.rowCount(out.rows),

@@ -7,6 +7,7 @@ import type { ArgumentValue, KernelArguments } from "../kernels/argument-layout.
 import type { GpuDevice, LaunchShape, StreamHandle } from "../drivers/shared/driver.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { KernelStore, LoadedKernel } from "../kernels/kernel-store.js";
+import type { TunedVariant } from "./kernel-choices.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
@@ -27,6 +28,8 @@ export interface LaunchVariant {
   readonly kernel: string;
   readonly defines: Defines;
   readonly sharedBytes?: number;
+  /** The choice that its defines and grid come from; absent if it has no free parameters. */
+  readonly tuned?: TunedVariant;
 }
 
 export interface LaunchSpec {

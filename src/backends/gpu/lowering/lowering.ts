@@ -20,7 +20,7 @@ import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
 import { lowerHeadStore } from "./rope.js";
 import { normRows } from "./rows.js";
-import type { StepItem } from "./step-item.js";
+import { isLaunch, type StepItem } from "./step-item.js";
 
 /** The groups that the kernels compute. */
 export function fuseForGpu(program: Program): FusedProgram {
@@ -62,7 +62,8 @@ export function lowerStep(context: LoweringContext, size: LoweringSize): readonl
     items.push(...lowerGroup(context, matmuls, index, handed, next));
     handed = next;
   }
-  return program.logits === undefined ? items : [...items, ...lowerResults(context, program.logits)];
+  if (program.logits !== undefined) items.push(...lowerResults(context, program.logits));
+  return items.map((item) => (isLaunch(item) ? context.choices.careful(item) : item));
 }
 
 interface LoweredExperts {

@@ -7,7 +7,6 @@ import { Dice } from "../../../../test/support/dice.js";
 import type { OutputRequest, OutputRow } from "../../contract.js";
 import { readHidden, readScored } from "../../reference/outputs.js";
 import {
-  MAX_DEVICE_CANDIDATES,
   maxResultWords,
   packOutputs,
   chunkBytes,
@@ -16,6 +15,7 @@ import {
   scoreBlocks,
   unpackOutputs,
 } from "./output-rows.js";
+import { MAX_DEVICE_CANDIDATES, SAMPLING_WORDS } from "./token-request.js";
 
 const VOCABULARY = 3001;
 const HIDDEN = 16;
@@ -191,8 +191,8 @@ describe("output rows", () => {
   });
 });
 
-describe("numbers shared with kernels/rows/outputs.hip", () => {
-  const source = readFileSync(new URL("../../../../kernels/rows/outputs.hip", import.meta.url), "utf8");
+describe("numbers shared with kernels/rows/output-request.h", () => {
+  const source = readFileSync(new URL("../../../../kernels/rows/output-request.h", import.meta.url), "utf8");
   const constant = (name: string): number =>
     Number(new RegExp(String.raw`constexpr int ${name} = (\d+);`).exec(source)?.[1]);
 
@@ -200,13 +200,16 @@ describe("numbers shared with kernels/rows/outputs.hip", () => {
     expect(MAX_DEVICE_CANDIDATES).toBe(constant("kMaxCandidates"));
     const columns = 4 * constant("kScoreThreads");
     expect(scoreBlocks(128_256)).toBe(Math.ceil(128_256 / columns));
-    expect(chunkBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kChunkColumns")) * 16);
+    expect(chunkBytes(128_256, 3)).toBe(3 * scoreBlocks(128_256) * (columns / constant("kChunkColumns")) * 32);
     const request =
       /struct alignas\(16\) OutputRequest \{([^}]*)\};/.exec(source.replace(/\/\*[\s\S]*?\*\//g, ""))?.[1] ?? "";
-    const words = [...request.matchAll(/int \w+(?:\[(\d+)\])?;/g)].reduce(
-      (total, [, count = "1"]) => total + Number(count),
-      0,
-    );
-    expect(words).toBe(REQUEST_WORDS);
+    const members = [...request.matchAll(/(int|float|double) (\w+);/g)].map(([, type, name]) => ({
+      name,
+      words: type === "double" ? 2 : 1,
+    }));
+    const wordsOf = (list: typeof members): number => list.reduce((total, { words }) => total + words, 0);
+    const choice = members.findIndex(({ name }) => name === "choice");
+    expect(wordsOf(members)).toBe(REQUEST_WORDS);
+    expect(wordsOf(members.slice(choice))).toBe(SAMPLING_WORDS);
   });
 });

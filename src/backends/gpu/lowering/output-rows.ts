@@ -2,17 +2,25 @@
 // A request has a fixed place, one for each scored row; bias lists and masks lie anywhere behind it and are named by
 // their distance from the first request. Results are packed: a head and the candidates of one row after the other.
 
-import type { OutputRequest, OutputRow, SparseBias } from "../../contract.js";
+import { chooseToken, rowForToken, type TokenWant } from "../../../sampler/token-choice.js";
+import type { OutputRequest, OutputRow, OutputWant, SparseBias } from "../../contract.js";
+import {
+  type DeviceChoice,
+  deviceChoice,
+  MAX_DEVICE_CANDIDATES,
+  penaltyWords,
+  writePenalties,
+  writeSampling,
+} from "./token-request.js";
 
-/** The most candidates a row gets from the device; for more, the whole row is copied and ranked on the host. */
-export const MAX_DEVICE_CANDIDATES = 1024;
-/** Words of `OutputRequest` in kernels/rows/outputs.hip. */
-export const REQUEST_WORDS = 8;
+/** Words of `OutputRequest` in kernels/rows/output-request.h, and those before `choice`. */
+export const REQUEST_WORDS = 24;
+const ROW_WORDS = 5;
 const RESULT_HEAD_WORDS = 4;
 const PAIR_WORDS = 2;
-/** Columns that a thread block of `score_chunks` reads, and what it writes: 8 chunks of 16 bytes. */
+/** Columns that a thread block of `score_chunks` reads, and what it writes: 8 chunks of 32 bytes. */
 const SCORE_COLUMNS = 1024;
-const SCORE_CHUNKS_BYTES = 8 * 16;
+const SCORE_CHUNKS_BYTES = 8 * 32;
 const NO_MASK = -1;
 
 /** Blocks of `score_chunks` along x. */
@@ -27,7 +35,7 @@ export function chunkBytes(vocabularySize: number, scored: number): number {
 
 /** The most words that the results of `scored` rows take. */
 export function maxResultWords(scored: number): number {
-  return scored * (RESULT_HEAD_WORDS + PAIR_WORDS * MAX_DEVICE_CANDIDATES);
+  return scored * (RESULT_HEAD_WORDS + PAIR_WORDS * (1 + MAX_DEVICE_CANDIDATES));
 }
 
 /** A row of the hidden state or of the logits that the host needs as a whole. */
@@ -39,6 +47,10 @@ export interface WholeRow {
 
 interface PlannedRow {
   readonly request: OutputRequest;
+  /** What the device computes. */
+  readonly computed: OutputWant;
+  /** How it chooses a token. */
+  readonly choice: DeviceChoice;
   /** Candidates that the device chooses; 0 where it chooses none. */
   readonly candidates: number;
   /** First word of its results; hidden rows have none. */
@@ -78,22 +90,39 @@ export function planOutputs(outputs: readonly OutputRequest[], vocabularySize: n
     if (want.kind === "hidden") {
       rows.push({
         request,
+        computed: want,
+        choice: "none",
         candidates: 0,
         resultStart: -1,
         whole: wholeRows.push({ value: "hidden", row: index }) - 1,
       });
       continue;
     }
-    const wanted = want.kind === "candidates" ? Math.min(want.count, vocabularySize) : 0;
+    const choice = want.kind === "token" ? choiceOf(want, vocabularySize) : "none";
+    // A token that the device does not choose is chosen on the host, from a row.
+    const computed = want.kind === "token" && choice === "none" ? rowForToken(want, vocabularySize) : want;
+    const wanted = candidatesOf(computed, vocabularySize);
     const candidates = wanted <= MAX_DEVICE_CANDIDATES ? wanted : 0;
-    const whole = candidates > 0 ? -1 : wholeRows.push({ value: "logits", row: scored }) - 1;
-    rows.push({ request, candidates, resultStart: resultWords, whole });
+    const whole = candidates > 0 || choice !== "none" ? -1 : wholeRows.push({ value: "logits", row: scored }) - 1;
+    rows.push({ request, computed, choice, candidates, resultStart: resultWords, whole });
     scored++;
-    resultWords += RESULT_HEAD_WORDS + PAIR_WORDS * candidates;
+    resultWords += RESULT_HEAD_WORDS + PAIR_WORDS * ((choice === "none" ? 0 : 1) + candidates);
+    if (want.kind === "token" && choice !== "none" && want.sampling.penalties !== undefined)
+      payloadWords += penaltyWords(want.sampling.penalties);
     if (bias !== undefined) payloadWords += wordsOf(bias, 2 * bias.ids.length);
     if (allowMask !== undefined) payloadWords += wordsOf(allowMask, allowMask.length);
   }
   return { rows, vocabularySize, scored, payloadWords, resultWords, wholeRows };
+}
+
+function choiceOf({ sampling, top }: TokenWant, vocabularySize: number): DeviceChoice {
+  return Math.min(top, vocabularySize) > MAX_DEVICE_CANDIDATES ? "none" : deviceChoice(sampling);
+}
+
+/** The likeliest tokens that a row contains. */
+function candidatesOf(want: OutputWant, vocabularySize: number): number {
+  if (want.kind === "candidates") return Math.min(want.count, vocabularySize);
+  return want.kind === "token" ? Math.min(want.top, vocabularySize) : 0;
 }
 
 /**
@@ -114,7 +143,7 @@ export function packOutputs({ rows }: OutputPlan, words: Int32Array, requestsAt:
     end += size;
     return start - requestsAt;
   };
-  for (const { request, candidates, resultStart } of rows) {
+  for (const { request, choice, candidates, resultStart } of rows) {
     const { want, bias, allowMask } = request;
     if (want.kind === "hidden") continue;
     words[at] = candidates;
@@ -123,7 +152,14 @@ export function packOutputs({ rows }: OutputPlan, words: Int32Array, requestsAt:
     words[at + 3] =
       allowMask === undefined ? NO_MASK : place(allowMask, allowMask.length, (start) => words.set(allowMask, start));
     words[at + 4] = resultStart;
-    words.fill(0, at + 5, at + REQUEST_WORDS);
+    const sampling = want.kind === "token" && choice !== "none" ? want.sampling : undefined;
+    let penaltyStart = 0;
+    if (sampling?.penalties !== undefined) {
+      writePenalties(sampling.penalties, words, end);
+      penaltyStart = end - requestsAt;
+      end += penaltyWords(sampling.penalties);
+    }
+    writeSampling(words, at + ROW_WORDS, choice, sampling, penaltyStart);
     at += REQUEST_WORDS;
   }
 }
@@ -156,13 +192,19 @@ export function unpackOutputs(
   for (let index = 0; index < rows.length; index++) {
     const row = rows[index];
     if (row.request.want.kind === "hidden") found.push(hiddenRow(wholeRow(row.whole).slice()));
-    else found.push(scoredRow(row, vocabularySize, results, wholeRow));
+    else found.push(answer(row, scoredRow(row, vocabularySize, results, wholeRow)));
   }
   return found;
 }
 
+/** What a request asks for, from what the device computed. */
+function answer({ request: { want } }: PlannedRow, row: OutputRow): OutputRow {
+  const isRow = row.kind === "candidates" || row.kind === "logits";
+  return want.kind === "token" && isRow ? chooseToken(want, row) : row;
+}
+
 function scoredRow(
-  { request: { want }, candidates, resultStart, whole }: PlannedRow,
+  { computed: want, candidates, resultStart, whole }: PlannedRow,
   vocabularySize: number,
   results: Int32Array,
   wholeRow: (index: number) => Float32Array,
@@ -173,14 +215,17 @@ function scoredRow(
   if (want.kind === "logits") return { kind: "logits", logits: wholeRow(whole).slice(), logSum };
   if (want.kind === "candidates" && whole >= 0)
     return { kind: "candidates", ...rank(wholeRow(whole), Math.min(want.count, vocabularySize)), logSum };
-  const pairs = resultStart + RESULT_HEAD_WORDS;
+  const isToken = want.kind === "token";
+  const pairs = resultStart + RESULT_HEAD_WORDS + (isToken ? PAIR_WORDS : 0);
   const ids = new Int32Array(candidates);
   const logits = new Float32Array(candidates);
   for (let place = 0; place < candidates; place++) {
     ids[place] = results[pairs + PAIR_WORDS * place];
     logits[place] = floatAt(results, pairs + PAIR_WORDS * place + 1);
   }
-  return { kind: "candidates", ids, logits, logSum };
+  if (!isToken) return { kind: "candidates", ids, logits, logSum };
+  const chosen = resultStart + RESULT_HEAD_WORDS;
+  return { kind: "token", token: results[chosen], logit: floatAt(results, chosen + 1), ids, logits, logSum };
 }
 
 const word = new Int32Array(1);

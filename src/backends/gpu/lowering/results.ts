@@ -1,4 +1,4 @@
-// Launches that compute what the step's output rows ask for from the logits: bias, mask, log-sums and candidates.
+// Launches that compute what the step's output rows ask for from the logits: bias, mask, log-sums, candidates and tokens.
 
 import type { ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
@@ -27,7 +27,7 @@ export function lowerResults(context: LoweringContext, logits: ValueId): readonl
     {
       label: "choose",
       file: "rows/outputs",
-      variants: [{ kernel: "choose_candidates", defines: {} }],
+      variants: [{ kernel: "choose_outputs", defines: {} }],
       arguments: { ...shared, results },
       grid: ({ scored }) => [scored, 1, 1],
     },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { StepInput } from "../../contract.js";
-import { planOutputs } from "./output-rows.js";
+import { planOutputs, REQUEST_WORDS } from "./output-rows.js";
 import { packStep, StepLayout, tableEntriesOf } from "./step-layout.js";
 
 const STEP: StepInput = {
@@ -60,7 +60,7 @@ describe("packStep", () => {
 
   it("puts masks right behind the tables, where the requests say", () => {
     const requests = layout.offsets.requests / 4;
-    const mask = requests + ints[requests + 8 + 3];
+    const mask = requests + ints[requests + REQUEST_WORDS + 3];
     expect(mask).toBe(layout.offsets.tables / 4 + 11);
     expect([...ints.subarray(mask, mask + 2)]).toEqual([5, 6]);
   });
@@ -100,7 +100,7 @@ describe("packStep", () => {
     expect(at(grouped.groupOffset("tableStarts", 1), 3)).toEqual([11, 13, 14]);
     expect(at(grouped.offsets.tables + 44, 11)).toEqual(windows.flatMap((table) => [...table]));
     const requests = grouped.offsets.requests / 4;
-    expect(requests + words[requests + 8 + 3]).toBe(grouped.offsets.tables / 4 + 22);
+    expect(requests + words[requests + REQUEST_WORDS + 3]).toBe(grouped.offsets.tables / 4 + 22);
   });
 
   it("writes the state slots that sequences read and tokens write, and which of them are the same", () => {

@@ -1,6 +1,6 @@
 // NVRTC, NVIDIA's run-time compiler: machine code for one architecture, from source without headers.
 
-import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
+import { type CompilerFlavour, defineOptions, isCareful } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
 import type { UnavailableDriver } from "../shared/driver-library.js";
 import type { CudaDriver } from "./driver.js";
@@ -18,6 +18,7 @@ export const NVRTC: CompilerFlavour = {
     `--gpu-architecture=${OWN_INSTRUCTIONS[options.architecture] ?? options.architecture}`,
     "--std=c++17",
     "-default-device",
+    ...(isCareful(options) ? ["--ptxas-options=-O1"] : []),
     ...defineOptions(options),
   ],
 };

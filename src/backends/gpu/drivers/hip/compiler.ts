@@ -1,7 +1,7 @@
 // hiprtc, AMD's run-time compiler: part of the HIP runtime in older releases, a separate library from 6.x on.
 
 import { dirname } from "node:path";
-import { type CompilerFlavour, defineOptions } from "../shared/compiler-flavour.js";
+import { type CompilerFlavour, defineOptions, isCareful } from "../shared/compiler-flavour.js";
 import { NativeCompiler } from "../shared/compiler.js";
 import type { UnavailableDriver } from "../shared/driver-library.js";
 import { hasSymbol, libraryFile } from "../shared/ffi.js";
@@ -15,7 +15,12 @@ export const HIPRTC: CompilerFlavour = {
   kind: "hip",
   name: "hiprtc",
   prototypes: HIPRTC_CALLS,
-  options: (options) => [`--gpu-architecture=${options.architecture}`, "-std=c++17", "-O3", ...defineOptions(options)],
+  options: (options) => [
+    `--gpu-architecture=${options.architecture}`,
+    "-std=c++17",
+    isCareful(options) ? "-O1" : "-O3",
+    ...defineOptions(options),
+  ],
 };
 
 /** Finds hiprtc inside the HIP runtime or beside it, or returns why there is none. */

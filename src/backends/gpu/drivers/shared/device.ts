@@ -26,7 +26,7 @@ import type { CheckedCalls } from "./checked-calls.js";
 import { DeviceCore } from "./core.js";
 import { drain } from "./drain.js";
 import { inBackground, memoryViewOf } from "./ffi.js";
-import { loadModule } from "./modules.js";
+import { ModuleLoads } from "./modules.js";
 import { abandonRecording, endRecording } from "./recording.js";
 import { registerPages, unregisterPages } from "./registered-pages.js";
 
@@ -46,6 +46,7 @@ export class NativeDevice implements GpuDevice {
   // Used by every launch: looked up once.
   readonly #calls: DriverCalls;
   readonly #checked: CheckedCalls;
+  readonly #modules: ModuleLoads;
   readonly #allowedBytes = new Map<KernelHandle, number>();
 
   constructor(adapter: DeviceAdapter) {
@@ -54,6 +55,7 @@ export class NativeDevice implements GpuDevice {
     this.#core = new DeviceCore(adapter);
     this.#calls = this.#core.calls;
     this.#checked = this.#core.checked;
+    this.#modules = new ModuleLoads(this.#core, () => this.whenReady());
   }
 
   async whenReady(): Promise<void> {
@@ -106,11 +108,13 @@ export class NativeDevice implements GpuDevice {
 
   async registerHost(address: HostAddress, sizeBytes: number): Promise<void> {
     this.#core.use();
+    await this.#modules.whenIdle();
     await registerPages(this.#core, address, checkedSize(sizeBytes));
   }
 
   async unregisterHost(address: HostAddress): Promise<void> {
     this.#core.use();
+    await this.#modules.whenIdle();
     await unregisterPages(this.#core, address);
   }
 
@@ -217,9 +221,7 @@ export class NativeDevice implements GpuDevice {
   }
 
   async loadModule(image: Uint8Array): Promise<ModuleHandle> {
-    await this.whenReady();
-    this.#core.use();
-    return await loadModule(this.#core, image);
+    return await this.#modules.load(image);
   }
 
   unloadModule(module: ModuleHandle): void {

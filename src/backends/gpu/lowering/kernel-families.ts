@@ -1,0 +1,83 @@
+// The free parameters of kernels: values that change how fast a kernel is and not what it computes. Each family declares its
+// parameters with the candidates that a tuner may try. What a kernel takes without a tuner is decided by a formula beside
+// its launch (gemv-shape.ts, gemm-shape.ts and others), found on an H200; a choice replaces the formula for one shape.
+
+/** Values of a family's parameters. */
+export type KernelParameters = Readonly<Record<string, number>>;
+
+export interface KernelFamily {
+  /** Candidates of each parameter, by its name. */
+  readonly parameters: Readonly<Record<string, readonly number[]>>;
+  /**
+   * Parameters that change the order of sums, and so the last bits of results. They keep the formula's value in
+   * deterministic mode.
+   */
+  readonly reorders: readonly string[];
+  /** Valid for every shape, and slow on every card: where a tuner begins if it is tested. */
+  readonly poor: KernelParameters;
+}
+
+export const KERNEL_FAMILIES = {
+  /** matmul/gemv.hip, matmul/gemv-float.hip: rows and waves of a team, weight blocks on their way, threads of a block, and blocks on a multiprocessor up to which each makes one pass. */
+  gemv: {
+    parameters: {
+      rows: [1, 2, 4],
+      split: [1, 2, 4],
+      depth: [1, 2, 3, 4],
+      threads: [128, 256],
+      blocks: [4, 8, 16, 32],
+    },
+    reorders: ["split"],
+    poor: { rows: 1, split: 1, depth: 1, threads: 256, blocks: 32 },
+  },
+  /** matmul/gemm.hip: tiles of 16 rows of a wave, waves of a block along rows and along the width, and splits of the width. */
+  gemm: {
+    parameters: {
+      halves: [1, 2],
+      rows: [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16],
+      depth: [1, 2, 4],
+      splits: [1, 2, 3, 4, 6, 8, 12, 16],
+    },
+    reorders: ["depth", "splits"],
+    poor: { halves: 1, rows: 2, depth: 1, splits: 1 },
+  },
+  /** matmul/grouped-gemv.hip, matmul/grouped-gemv-float.hip: as gemv, for one slot of one token a block. */
+  "grouped-gemv": {
+    parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256] },
+    reorders: ["split"],
+    poor: { rows: 1, split: 1, depth: 1, threads: 256 },
+  },
+  /** matmul/expert-sum.hip: rows of a wave, weight blocks on their way to a lane. */
+  "expert-sum": {
+    parameters: { rows: [1, 2], depth: [1, 2, 3, 4, 6] },
+    reorders: [],
+    poor: { rows: 2, depth: 1 },
+  },
+} as const satisfies Readonly<Record<string, KernelFamily>>;
+
+export type FamilyName = keyof typeof KERNEL_FAMILIES;
+export type ParametersOf<Name extends FamilyName> = Readonly<
+  Record<keyof (typeof KERNEL_FAMILIES)[Name]["parameters"], number>
+>;
+
+export function isFamilyName(name: string): name is FamilyName {
+  return Object.hasOwn(KERNEL_FAMILIES, name);
+}
+
+export function familyOf(name: FamilyName): KernelFamily {
+  return KERNEL_FAMILIES[name];
+}
+
+/** Whether every parameter of the family has an integer within the range of its candidates, and nothing else is there. */
+export function areParameters(name: FamilyName, parameters: KernelParameters): boolean {
+  const { parameters: declared } = familyOf(name);
+  const names = Object.keys(declared);
+  const isInRange = (key: string): boolean => {
+    const value = parameters[key];
+    return Number.isInteger(value) && value >= Math.min(...declared[key]) && value <= Math.max(...declared[key]);
+  };
+  return (
+    Object.keys(parameters).length === names.length &&
+    names.every((key) => Object.hasOwn(parameters, key) && isInRange(key))
+  );
+}
