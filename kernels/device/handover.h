@@ -37,6 +37,12 @@ DEVICE void await_handover(Handover* shared, int parity) {
 }
 DEVICE void stage_filled() {}
 DEVICE void stage_used() {}
+/** Of those who use, the first `Count` threads of the block; those who fill call fillers_join() as often as it comes up. */
+template <int Count>
+DEVICE void users_barrier() {
+  asm volatile("bar.sync 8, %0;" ::"n"(Count) : "memory");
+}
+DEVICE void fillers_join(int) {}
 /** Of each four waves of a block for themselves; `four` is their number, at most 6. */
 DEVICE void four_waves_barrier(int four) { asm volatile("bar.sync %0, 128;" ::"r"(four + 1) : "memory"); }
 /** Registers of a thread of four waves, fewer than the block began with so that others may have more. */
@@ -59,6 +65,13 @@ DEVICE void hand_over_copies(Handover*) {}
 DEVICE void await_handover(Handover*, int) {}
 DEVICE void stage_filled() { barrier(); }
 DEVICE void stage_used() { barrier(); }
+template <int Count>
+DEVICE void users_barrier() {
+  barrier();
+}
+DEVICE void fillers_join(int barriers) {
+  for (int i = 0; i < barriers; i++) barrier();
+}
 DEVICE void four_waves_barrier(int) {}
 template <int Count>
 DEVICE void keep_registers() {}

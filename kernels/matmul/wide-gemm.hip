@@ -1,0 +1,287 @@
+// out[token][row] = Σ_k input[token][k] × weight[row][k] for 9 and more tokens by the wide products of sm_90
+// (device/wide-matmul.h): half rows times weights in their device layout, up to three matrices of one input in a launch.
+// TEAMS - 1 teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
+// hold, RING slabs ahead, and decodes one half of a slab while the other is multiplied. The last team brings the input
+// into stages of shared memory, in the order in which lanes hold weights. Blocks share the slabs of all tiles evenly
+// (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them left in `partial`, in their
+// order, so that results do not depend on which was faster.
+// Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie otherwise);
+// GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
+// (device/activation.h); BIAS_TYPE; TEAMS 2 to 5, RING, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
+// Grid: x = any number of blocks, at most one for each slab of the smallest step. partial: 2 × x × kRows × TOKENS floats; arrivals:
+// a word for each tile, zero before the first launch, and left so by each. Shared bytes: STAGES × kStageBytes + 1024,
+// to begin at a multiple of 1024.
+// v1 Not measured yet.
+#ifndef MATMULS
+#define MATMULS 1
+#endif
+#ifndef GATED
+#define GATED 0
+#endif
+#ifndef TYPE1
+#define TYPE1 TYPE0
+#endif
+#ifndef TYPE2
+#define TYPE2 TYPE0
+#endif
+#if GATED && (MATMULS != 2 || TYPE0 != TYPE1)
+#error "a gated matmul has two matrices of one type"
+#endif
+/** Of the biases: 0 (F32), 1 (F16) or 30 (BF16). */
+#ifndef BIAS_TYPE
+#define BIAS_TYPE 0
+#endif
+#ifndef TEAMS
+#define TEAMS 3
+#endif
+#ifndef RING
+#define RING 2
+#endif
+#ifndef STAGES
+#define STAGES 3
+#endif
+#ifndef RESIDENT_BLOCKS
+#define RESIDENT_BLOCKS 1
+#endif
+#define MATRIX_WAVES TEAMS * 4
+#include "device/activation.h"
+#include "weights/half-blocks.h"
+#include "device/matrix-unit.h"
+#include "device/handover.h"
+
+struct WideGemmArguments {
+  const u16* halves;
+  const float* row_scales;
+  const int* row_count;
+  const u8* weights0;
+  const u8* weights1;
+  const u8* weights2;
+  float* out0;
+  float* out1;
+  float* out2;
+  const u8* bias0;
+  const u8* bias1;
+  const u8* bias2;
+  const float* factor0;
+  const float* factor1;
+  const float* factor2;
+  const float* residual;
+  float* partial;
+  u32* arrivals;
+  int rows0;
+  int rows1;
+  int rows2;
+  int stride0;
+  int stride1;
+  int stride2;
+  int residual_stride;
+  int halves_stride;
+  int width;
+  int blocks;
+};
+
+constexpr int kTokens = TOKENS;
+constexpr int kTiles = kTokens / 16;
+constexpr int kTeamThreads = 128;
+constexpr int kThreads = TEAMS * kTeamThreads;
+/** Teams that multiply, and their threads: the last team brings the input. */
+constexpr int kUserTeams = TEAMS - 1;
+constexpr int kUsers = kThreads - kTeamThreads;
+/** Rows of a tile; of gate and up each half of them. */
+constexpr int kRows = kUserTeams * 64;
+constexpr int kTileRows = GATED ? kRows / 2 : kRows;
+constexpr int kLaneSums = kTiles * kTileElements;
+/** Registers that a thread has when the block begins, and then those that bring the input and those that multiply. */
+constexpr int kBegunRegisters = 65536 / kThreads / 8 * 8;
+constexpr int kKeptRegisters = TEAMS == 5 ? 40 : TEAMS == 4 && TOKENS > 64 ? 56 : 88;
+constexpr int kTakenRegisters = (kBegunRegisters * kThreads - kKeptRegisters * kTeamThreads) / kUsers / 8 * 8;
+
+#define WIDE_SWIZZLED 1
+#include "device/wide-matmul.h"
+
+static_assert(kShares == 4, "a slab is four blocks");
+constexpr int kSlabBlocks = 4;
+constexpr int kSlabChunks = 16;
+constexpr int kStageBytes = 2 * kWidePanelBytes;
+
+/** Full and empty stages of the input. */
+struct Handovers {
+  Handover full[STAGES];
+  Handover empty[STAGES];
+};
+
+/** The slabs of all tiles, and which of them this block has. */
+struct Share {
+  int tokens;
+  int token_tiles;
+  int tiles;
+  int slabs;
+  u32 units;
+  u32 begin;
+  u32 end;
+};
+
+/** The part of a tile that this block multiplies. */
+struct Segment {
+  int tile;
+  int first;
+  int end;
+};
+
+/** Which stage comes next, and how often all of them have come. */
+struct StageCount {
+  int stage, turns;
+};
+
+DEVICE void next_stage(StageCount& count) {
+  count.stage = count.stage == STAGES - 1 ? 0 : count.stage + 1;
+  count.turns += count.stage == 0 ? 1 : 0;
+}
+
+DEVICE int tiles_of(int rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+DEVICE Share block_share(const WideGemmArguments& a) {
+  Share share;
+  const int row_tiles = tiles_of(a.rows0) + (MATMULS > 1 && !GATED ? tiles_of(a.rows1) : 0) +
+                        (MATMULS > 2 ? tiles_of(a.rows2) : 0);
+  share.tokens = *a.row_count;
+  share.token_tiles = (share.tokens + kTokens - 1) / kTokens;
+  share.tiles = row_tiles * share.token_tiles;
+  share.slabs = (a.width / 32 + kSlabBlocks - 1) / kSlabBlocks;
+  share.units = u32(share.tiles) * u32(share.slabs);
+  share.begin = u32(u64(share.units) * u64(block_x()) / u64(a.blocks));
+  share.end = u32(u64(share.units) * u64(block_x() + 1) / u64(a.blocks));
+  return share;
+}
+
+/** The segment that begins with a unit of this block. */
+DEVICE Segment segment_at(const Share& share, u32 unit) {
+  const u32 tile = unit / u32(share.slabs), first = unit - tile * u32(share.slabs);
+  const u32 left = share.end - unit;
+  return {int(tile), int(first), min(int(first + left), share.slabs)};
+}
+
+#include "matmul/wide-gemm-input.h"
+#include "matmul/wide-gemm-sums.h"
+
+/** Rows of the lane's lines: of gate and up the first line is gate's. */
+template <typename Source>
+DEVICE void find_rows(const WideGemmArguments& a, const Target& target, const u8* (&rows)[kLines]) {
+#pragma unroll
+  for (int line = 0; line < kLines; line++) {
+    const int row = min(target.first_row + lane_row(line), target.rows - 1);
+    rows[line] = (GATED && line == 1 ? a.weights1 : target.weights) + u64(row) * Source::row_bytes(a.width);
+  }
+}
+
+template <typename Source>
+DEVICE void fetch_slab(const u8* const (&rows)[kLines], int weight_blocks, int slab,
+                       typename Source::Raw (&raw)[kLines]) {
+  const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
+#pragma unroll
+  for (int line = 0; line < kLines; line++) raw[line] = Source::fetch(rows[line], weight_blocks, block);
+}
+
+/** Products of one half of a slab, which are under way when this returns. */
+DEVICE void multiply_group(Tile (&sums)[kTiles], const u32 (&left)[kLines][8], WidePlace place) {
+  wide_begin();
+#pragma unroll
+  for (int step = 0; step < kSteps; step++)
+    wide_multiply_add<kTokens>(sums, pack_fragment(left, step), chunks_on(place, step * 2));
+  wide_end();
+}
+
+template <typename Source>
+DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, const Segment& segment,
+                             Tile (&sums)[kTiles], StageCount& count, const u8* shared, Handovers& handovers) {
+  const u8* rows[kLines];
+  find_rows<Source>(a, target, rows);
+  const int weight_blocks = a.width / 32;
+  typename Source::Raw raw[RING][kLines];
+#pragma unroll
+  for (int ahead = 0; ahead < RING; ahead++)
+    fetch_slab<Source>(rows, weight_blocks, min(segment.first + ahead, segment.end - 1), raw[ahead]);
+  dependency_wait();
+#pragma unroll
+  for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[tile]);
+  u32 left[2][kLines][8];
+  int before = -1;
+#pragma unroll 1
+  for (int first = segment.first; first < segment.end; first += RING) {
+#pragma unroll
+    for (int ahead = 0; ahead < RING; ahead++) {
+      const int slab = first + ahead;
+      if (slab >= segment.end) break;
+      const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
+      // Of the slab before the first half's products are done with their registers, the second's may still run.
+      wide_wait<1>();
+#pragma unroll
+      for (int line = 0; line < kLines; line++) Source::halves(raw[ahead][line], block, 0, left[0][line]);
+      stage_filled();
+      await_handover(&handovers.full[count.stage], count.turns & 1);
+      const WidePlace place = wide_place(shared + count.stage * kStageBytes);
+      multiply_group(sums, left[0], place);
+      wide_wait<1>();
+      if (before >= 0 && lane_index() == 0) hand_over(&handovers.empty[before]);
+#pragma unroll
+      for (int line = 0; line < kLines; line++) Source::halves(raw[ahead][line], block, 1, left[1][line]);
+      fetch_slab<Source>(rows, weight_blocks, min(slab + RING, segment.end - 1), raw[ahead]);
+      multiply_group(sums, left[1], chunks_on(place, kSlabChunks / 2));
+      stage_used();
+      before = count.stage;
+      next_stage(count);
+    }
+  }
+  wide_wait<0>();
+  hold_sums(sums);
+  if (lane_index() == 0) hand_over(&handovers.empty[before]);
+}
+
+DEVICE void multiply(const WideGemmArguments& a, const Share& share, const u8* shared, Handovers& handovers) {
+  StageCount count = {0, 0};
+  u32 unit = share.begin;
+#pragma unroll 1
+  while (unit < share.end) {
+    const Segment segment = segment_at(share, unit);
+    const Target target = find_target(a, share, segment.tile);
+    Tile sums[kTiles];
+    if (target.type == TYPE0) {
+      multiply_segment<HalfSource<TYPE0>>(a, target, segment, sums, count, shared, handovers);
+    }
+#if MATMULS > 1 && TYPE1 != TYPE0
+    if (target.type == TYPE1)
+      multiply_segment<HalfSource<TYPE1>>(a, target, segment, sums, count, shared, handovers);
+#endif
+#if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
+    if (target.type == TYPE2)
+      multiply_segment<HalfSource<TYPE2>>(a, target, segment, sums, count, shared, handovers);
+#endif
+    if (add_parts(a, share, segment, sums)) write_sums(a, share, find_target(a, share, segment.tile), sums);
+    unit += u32(segment.end - segment.first);
+  }
+}
+
+KERNEL(wide_gemm, WideGemmArguments, kThreads) {
+  DYNAMIC_SHARED(memory);
+  SHARED Handovers handovers;
+  dependency_release();
+  u8* const shared = wide_start(memory);
+  if (thread_index() == 0) {
+#pragma unroll
+    for (int stage = 0; stage < STAGES; stage++) {
+      begin_handover(&handovers.full[stage], kTeamThreads);
+      begin_handover(&handovers.empty[stage], kUserTeams * 4);
+    }
+    handovers_begun();
+  }
+  // The row count comes with the step and is no kernel's, so it is read before dependency_wait().
+  const Share share = block_share(a);
+  barrier();
+  if (thread_index() >= kUsers) {
+    keep_registers<kKeptRegisters>();
+    bring_input(a, share, shared, handovers);
+  } else {
+    take_registers<kTakenRegisters>();
+    multiply(a, share, shared, handovers);
+  }
+}
