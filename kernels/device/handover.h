@@ -27,6 +27,18 @@ DEVICE void hand_over(Handover* shared) {
 DEVICE void hand_over_copies(Handover* shared) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(handover_address(shared)) : "memory");
 }
+/**
+ * The only arrival of a phase, which ends when these bytes are in shared memory: by one thread. Both addresses and the number
+ * are multiples of 16.
+ */
+DEVICE void hand_over_bytes(Handover* shared, void* target, const void* source, int bytes) {
+  asm volatile(
+      "{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %3; }"
+      " cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%1], [%2], %3, [%0];" ::"r"(
+          handover_address(shared)),
+      "r"(shared_place(target)), "l"(source), "r"(bytes)
+      : "memory");
+}
 /** Until the phase of this parity has ended; the one before the first has parity 1. */
 DEVICE void await_handover(Handover* shared, int parity) {
   asm volatile(
@@ -62,6 +74,10 @@ DEVICE void begin_handover(Handover*, int) {}
 DEVICE void handovers_begun() {}
 DEVICE void hand_over(Handover*) {}
 DEVICE void hand_over_copies(Handover*) {}
+DEVICE void hand_over_bytes(Handover*, void* target, const void* source, int bytes) {
+  for (int byte = 0; byte < bytes; byte += 16)
+    *reinterpret_cast<Words4*>(static_cast<u8*>(target) + byte) = load_shared(static_cast<const u8*>(source) + byte);
+}
 DEVICE void await_handover(Handover*, int) {}
 DEVICE void stage_filled() { barrier(); }
 DEVICE void stage_used() { barrier(); }

@@ -81,6 +81,9 @@ DEVICE void each_four(Tile (&sums)[kTiles], Visit visit) {
   }
 }
 
+/** That add_parts() has. */
+constexpr int kPartBarriers = 3;
+
 /** Where this thread's sums of a block's first or last tile lie. */
 DEVICE FourSums* part_place(const WideGemmArguments& a, int block, bool last) {
   return reinterpret_cast<FourSums*>(a.partial) + u64(block * 2 + (last ? 1 : 0)) * (kLaneSums / 4 * kUsers) +
@@ -92,7 +95,7 @@ DEVICE FourSums* part_place(const WideGemmArguments& a, int block, bool last) {
  * their order.
  */
 DEVICE bool add_parts(const WideGemmArguments& a, const Share& share, const Segment& segment, Tile (&sums)[kTiles]) {
-  if (segment.first == 0 && segment.end == share.slabs) return true;
+  if (is_whole(share, segment)) return true;
   const u32 first_unit = u32(segment.tile) * u32(share.slabs);
   const int first = block_of(a, share, first_unit), last = block_of(a, share, first_unit + u32(share.slabs) - 1);
   SHARED u32 arrived;
@@ -100,14 +103,14 @@ DEVICE bool add_parts(const WideGemmArguments& a, const Share& share, const Segm
   each_four(sums, [&](int number, FourSums& four) { own[number * kUsers] = four; });
   device_fence();
   users_barrier<kUsers>();
-  if (thread_index() == 0) arrived = atomic_add(a.arrivals + segment.tile, 1);
+  if (thread_index() == 0) arrived = atomic_add(a.arrivals + first, 1);
   users_barrier<kUsers>();
   const bool is_last = arrived == u32(last - first);
   // The next tile's count goes to the same place.
   users_barrier<kUsers>();
   if (!is_last) return false;
   device_fence();
-  if (thread_index() == 0) a.arrivals[segment.tile] = 0;
+  if (thread_index() == 0) a.arrivals[first] = 0;
   const FourSums* const begun = part_place(a, first, true);
   each_four(sums, [&](int number, FourSums& four) { four = begun[number * kUsers]; });
 #pragma unroll 1

@@ -1,15 +1,15 @@
 // out[token][row] = Σ_k input[token][k] × weight[row][k] for 9 and more tokens by the wide products of sm_90
 // (device/wide-matmul.h): half rows times weights in their device layout, up to three matrices of one input in a launch.
-// TEAMS - 1 teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
-// hold, RING slabs ahead, and decodes one half of a slab while the other is multiplied. The last team brings the input
-// into stages of shared memory, in the order in which lanes hold weights. Blocks share the slabs of all tiles evenly
+// Teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
+// hold, RING slabs ahead, and decodes one half of a slab while the other is multiplied. One more wave brings the input,
+// which lies in memory as products read it (device/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the slabs of all tiles evenly
 // (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them left in `partial`, in their
 // order, so that results do not depend on which was faster.
 // Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie otherwise);
 // GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
-// (device/activation.h); BIAS_TYPE; TEAMS 2 to 5, RING, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
-// Grid: x = any number of blocks, at most one for each slab of the smallest step. partial: 2 × x × kRows × TOKENS floats; arrivals:
-// a word for each tile, zero before the first launch, and left so by each. Shared bytes: STAGES × kStageBytes + 1024,
+// (device/activation.h); BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
+// Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch, and left
+// so by each. Shared bytes: STAGES × kStageBytes + 1024,
 // to begin at a multiple of 1024.
 // v1 Not measured yet.
 #ifndef MATMULS
@@ -50,6 +50,7 @@
 #include "device/handover.h"
 
 struct WideGemmArguments {
+  /** Of tiles of TOKENS tokens, and of those slabs: kStageBytes each. */
   const u16* halves;
   const float* row_scales;
   const int* row_count;
@@ -75,7 +76,6 @@ struct WideGemmArguments {
   int stride1;
   int stride2;
   int residual_stride;
-  int halves_stride;
   int width;
   int blocks;
 };
@@ -84,18 +84,17 @@ constexpr int kTokens = TOKENS;
 constexpr int kTiles = kTokens / 16;
 constexpr int kTeamThreads = 128;
 constexpr int kThreads = TEAMS * kTeamThreads;
-/** Teams that multiply, and their threads: the last team brings the input. */
-constexpr int kUserTeams = TEAMS - 1;
-constexpr int kUsers = kThreads - kTeamThreads;
+/** Teams that multiply, and their threads: of the last one a wave brings the input. */
+constexpr int kTeams = TEAMS - 1;
+constexpr int kUsers = kTeams * kTeamThreads;
+/** Registers that a thread has when the block begins, and then those of the last team and of the others. */
+constexpr int kBegunRegisters = 65536 / kThreads / 8 * 8;
+constexpr int kKeptRegisters = 24;
+constexpr int kTakenRegisters = (kBegunRegisters * kThreads - kKeptRegisters * kTeamThreads) / kUsers / 8 * 8;
 /** Rows of a tile; of gate and up each half of them. */
-constexpr int kRows = kUserTeams * 64;
+constexpr int kRows = kTeams * 64;
 constexpr int kTileRows = GATED ? kRows / 2 : kRows;
 constexpr int kLaneSums = kTiles * kTileElements;
-/** Registers that a thread has when the block begins, and then those that bring the input and those that multiply. */
-constexpr int kBegunRegisters = 65536 / kThreads / 8 * 8;
-constexpr int kKeptRegisters = TEAMS == 5 ? 40 : TEAMS == 4 && TOKENS > 64 ? 56 : 88;
-constexpr int kTakenRegisters = (kBegunRegisters * kThreads - kKeptRegisters * kTeamThreads) / kUsers / 8 * 8;
-
 #define WIDE_SWIZZLED 1
 #include "device/wide-matmul.h"
 
@@ -161,8 +160,37 @@ DEVICE Segment segment_at(const Share& share, u32 unit) {
   return {int(tile), int(first), min(int(first + left), share.slabs)};
 }
 
-#include "matmul/wide-gemm-input.h"
+DEVICE bool is_whole(const Share& share, const Segment& segment) {
+  return segment.first == 0 && segment.end == share.slabs;
+}
+
 #include "matmul/wide-gemm-sums.h"
+
+/** Stages are filled in the order of the block's units. */
+DEVICE void bring_input(const WideGemmArguments& a, const Share& share, u8* shared, Handovers& handovers) {
+  dependency_wait();
+  const u8* const input = reinterpret_cast<const u8*>(a.halves);
+  StageCount count = {0, 0};
+  u32 unit = share.begin;
+#pragma unroll 1
+  while (unit < share.end) {
+    const Segment segment = segment_at(share, unit);
+    const u64 token_tile = u64(segment.tile % share.token_tiles);
+#pragma unroll 1
+    for (int slab = segment.first; slab < segment.end; slab++) {
+      await_handover(&handovers.empty[count.stage], (count.turns & 1) ^ 1);
+      if (lane_index() == 0) {
+        hand_over_bytes(&handovers.full[count.stage], shared + count.stage * kStageBytes,
+                        input + (token_tile * u64(share.slabs) + u64(slab)) * u64(kStageBytes), kStageBytes);
+      }
+      stage_filled();
+      stage_used();
+      next_stage(count);
+    }
+    if (!is_whole(share, segment)) fillers_join(kPartBarriers);
+    unit += u32(segment.end - segment.first);
+  }
+}
 
 /** Rows of the lane's lines: of gate and up the first line is gate's. */
 template <typename Source>
@@ -269,8 +297,8 @@ KERNEL(wide_gemm, WideGemmArguments, kThreads) {
   if (thread_index() == 0) {
 #pragma unroll
     for (int stage = 0; stage < STAGES; stage++) {
-      begin_handover(&handovers.full[stage], kTeamThreads);
-      begin_handover(&handovers.empty[stage], kUserTeams * 4);
+      begin_handover(&handovers.full[stage], 1);
+      begin_handover(&handovers.empty[stage], kTeams * 4);
     }
     handovers_begun();
   }
@@ -279,6 +307,7 @@ KERNEL(wide_gemm, WideGemmArguments, kThreads) {
   barrier();
   if (thread_index() >= kUsers) {
     keep_registers<kKeptRegisters>();
+    if (thread_index() >= kUsers + WAVE) return;
     bring_input(a, share, shared, handovers);
   } else {
     take_registers<kTakenRegisters>();
