@@ -2,7 +2,7 @@
 // (device/wide-matmul.h): half rows times weights in their device layout, up to three matrices of one input in a launch.
 // Teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
 // hold, RING slabs ahead, and decodes one half of a slab while the other is multiplied. One more wave brings the input,
-// which lies in memory as products read it (device/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the slabs of all tiles evenly
+// which lies in memory as products read it (rows/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the slabs of all tiles evenly
 // (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them left in `partial`, in their
 // order, so that results do not depend on which was faster.
 // Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie otherwise);

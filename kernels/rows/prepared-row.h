@@ -7,6 +7,12 @@
 // A block of 32 with a NaN or an infinity gets a NaN for its scale, so that no matmul over it looks like a number.
 #pragma once
 #include "rows/held-row.h"
+#include "rows/wide-order.h"
+
+/** Tokens of a tile of half rows in panels (rows/wide-order.h); 0: half rows lie one after the other. */
+#ifndef PANEL_TOKENS
+#define PANEL_TOKENS 0
+#endif
 
 /** Lanes that hold one block of 32 columns, and one group of 16. */
 constexpr int kBlockLanes = 8;
@@ -155,4 +161,31 @@ DEVICE void write_halves(const HeldRow<Source>& row, u16* halves, int stride, fl
     }
   });
   if (row.team.thread == 0) *row_scale = scale;
+}
+
+/** The same in panels; `stride`, a multiple of 128, is the width of a row in them. */
+template <typename Source>
+DEVICE void write_panels(const HeldRow<Source>& row, u16* halves, int index, int stride, float* row_scale) {
+  constexpr int tokens = PANEL_TOKENS > 0 ? PANEL_TOKENS : 1;
+  const float scale = row_half_scale(row);
+  const float inverse = 1.0f / scale;
+  const int token = index % tokens;
+  u32* const tile = reinterpret_cast<u32*>(halves) + u64(index / tokens) * u64(stride / 2) * u64(tokens);
+  each_quad(row, [&](int quad, const Quad& values) {
+    if (quad * 4 >= stride) return;
+    const int word = wide_word(quad);
+    tile[panel_word(tokens, token, word)] = float2_to_half2(values.at[0] * inverse, values.at[1] * inverse);
+    tile[panel_word(tokens, token, word + 4)] = float2_to_half2(values.at[2] * inverse, values.at[3] * inverse);
+  });
+  if (row.team.thread == 0) *row_scale = scale;
+}
+
+/** Row `index` of half rows, in panels or one after the other. */
+template <typename Source>
+DEVICE void write_half_row(const HeldRow<Source>& row, u16* halves, int index, int stride, float* row_scales) {
+  if (PANEL_TOKENS > 0) {
+    write_panels(row, halves, index, stride, row_scales + index);
+  } else {
+    write_halves(row, halves + u64(index) * u64(stride), stride, row_scales + index);
+  }
 }

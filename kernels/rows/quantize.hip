@@ -135,7 +135,7 @@ KERNEL(norm_half, NormHalfArguments, kRowThreads) {
   if (index >= rows) return;
   const HeldRow<NormedRow> row =
       hold_normed(row_of(a.input, index, a.input_stride, a.width), weights, a.epsilon, team, quads);
-  write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+  write_half_row(row, a.halves, index, a.out_stride, a.row_scales);
   if (a.floats != nullptr) write_floats(row, row_of(a.floats, index, a.float_stride, a.width));
 }
 
@@ -212,7 +212,7 @@ KERNEL(half_rows, HalfRowsArguments, kRowThreads) {
   const int index = block_x();
   if (index >= rows) return;
   const HeldRow<Row> row = hold_row(row_of(a.input, index, a.input_stride, a.width), team, quads);
-  write_halves(row, a.halves + u64(index) * u64(a.out_stride), a.out_stride, a.row_scales + index);
+  write_half_row(row, a.halves, index, a.out_stride, a.row_scales);
 }
 
 /** The operation `quantize-activations`: any width. */

@@ -1,4 +1,4 @@
-// The order of halves in rows for matmul/grouped-wide.hip: that in which the lanes of its matrix units hold weights.
+// The order of halves in rows for matmul/grouped-wide.hip and matmul/wide-gemm.hip: that in which the lanes of its matrix units hold weights.
 // GROUP_CHUNKS: group_chunks of the weights' format (weights/weights.h), 1 or 2.
 #pragma once
 #include "device/portable.h"
@@ -16,6 +16,16 @@ DEVICE int wide_word(int quad) {
   const int group = GROUP_CHUNKS == 1 ? part / 4 % 2 : part / 8 % 2;
   const int block = GROUP_CHUNKS == 1 ? part / 8 : part / 16 * 2 + part / 4 % 2;
   return slab * 64 + (group * 4 + part % 4) * 8 + block;
+}
+
+/**
+ * Where a word goes in the input of matmul/wide-gemm.hip, which has the rows of `tokens` tokens together, slab by slab: two
+ * panels of a slab, in each 128 bytes of every token, whose eight chunks are exchanged by token (the 128-byte swizzle of
+ * device/wide-matmul.h).
+ */
+DEVICE int panel_word(int tokens, int token, int word) {
+  const int chunk = word / 4;
+  return (chunk / 8 * tokens + token) * 32 + (chunk % 8 ^ token % 8) * 4 + word % 4;
 }
 
 /** Where a column's half goes. */

@@ -71,6 +71,8 @@ export function writtenOutput(out: ValuePlace, handed: HandedInput | undefined):
       });
       return written("floats", from);
     }
+    case "panels":
+      throw new TypeError("attention does not write panels");
     default:
       return handed satisfies never;
   }

@@ -108,6 +108,8 @@ function targetOf(
       return { ending: "rows", written: { out: wanted.input, out_stride: wanted.stride } };
     case undefined:
       return { ending: "rows", written: { out: out.place, out_stride: out.stride } };
+    case "panels":
+      throw new TypeError("a gated linear unit does not write panels");
     default:
       return wanted satisfies never;
   }

@@ -6,8 +6,9 @@ import type { Grid, LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { MatmulMethod } from "./matmul-selection.js";
 import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
-import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
+import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, panelPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
+import { PANEL_TOKENS, panelIndex } from "./wide-gemm-shape.js";
 
 /** Rows that a GEMV of few tokens norms and quantizes itself. */
 export interface NormedRows {
@@ -21,6 +22,8 @@ export interface NormedRows {
 export type MatmulInput =
   | ({ readonly form: "quantized"; readonly normed?: NormedRows } & QuantizedPlace)
   | ({ readonly form: "half" } & HalfPlace)
+  /** f16 in the order of kernels/matmul/wide-gemm.hip, by tiles of as many tokens as the step has (wide-gemm-shape.ts). */
+  | ({ readonly form: "panels" } & HalfPlace)
   | { readonly form: "floats"; readonly input: MemoryPlace; readonly stride: number };
 
 export type InputForm = MatmulInput["form"];
@@ -47,6 +50,7 @@ const FORMS: Readonly<Record<MatmulMethod, InputForm>> = {
   gemv: "quantized",
   "gemv-float": "floats",
   gemm: "half",
+  "wide-gemm": "panels",
   "gemm-float": "floats",
   blas: "half",
 };
@@ -68,6 +72,8 @@ export function inputPlace(
       return { form, ...quantizedPlace(region, capacity, width) };
     case "half":
       return { form, ...halfPlace(region, capacity, width) };
+    case "panels":
+      return { form, ...panelPlace(region, capacity, width) };
     case "floats":
       return { form, input: region, stride: width };
     default:
@@ -169,6 +175,18 @@ function preparation(
         out_stride: input.stride,
         ...written,
       });
+    case "panels": {
+      const kernel = norm === undefined ? "half_rows" : "norm_half";
+      const target = { halves: input.halves, row_scales: input.rowScales, out_stride: input.stride, ...written };
+      return {
+        ...launch(kernel, heldQuads(input.stride), target),
+        variants: PANEL_TOKENS.map((tokens) => ({
+          kernel,
+          defines: { HELD: heldQuads(input.stride), ...type, PANEL_TOKENS: tokens },
+        })),
+        choose: (size) => panelIndex(rowsOf(size, rows)),
+      };
+    }
     case "floats":
       return launch("norm_rows", heldQuads(width), {
         out: input.input,

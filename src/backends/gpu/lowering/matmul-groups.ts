@@ -3,7 +3,7 @@
 
 import type { SharedExpert } from "../../../graph/expert-network.js";
 import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup, WeightedRmsNorm } from "../../../graph/fusion.js";
-import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
+import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
@@ -14,6 +14,8 @@ import { matmulsOf } from "./regions.js";
 import { gluRows } from "./glu.js";
 import { gemvLaunch } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
+import { wideGemmLaunch } from "./wide-gemm.js";
+import { takesWideGemm } from "./wide-gemm-shape.js";
 import { gemmFloatLaunch } from "./gemm-float.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
@@ -58,7 +60,7 @@ export class MatmulLowering {
     other?: TargetedMatmul,
   ): readonly StepItem[] {
     const context = this.#context;
-    const form = formFor(this.#method(operation));
+    const form = formFor(this.#method(operation, halves));
     const handed = form === "half" ? halves : form === "floats" ? { form, input: place, stride } : undefined;
     const targeted = [{ operation, out: context.matrix(operation.out) }, ...(other === undefined ? [] : [other])];
     const matmuls = targeted.map(({ operation: each, out }) => ({
@@ -81,12 +83,12 @@ export class MatmulLowering {
   ): readonly StepItem[] {
     const context = this.#context;
     const out = context.matrix(activation.out);
-    const method = this.#method(gate);
+    const method = this.#method(gate, handed);
     const [first, second] = [gate, up].map((operation) => matmulOf(context, operation, { out }));
-    const together = this.#method(up) === method && launchable([first, second], 2).length === 1;
+    const together = this.#method(up, handed) === method && launchable([first, second], 2).length === 1;
     if (together && (method === "gemv" || method === "gemv-float")) {
       const { launches, input } = this.#input(norm, gate, method, handed);
-      if (input.form === "half") throw new TypeError("a GEMV does not take f16 rows");
+      if (input.form === "half" || input.form === "panels") throw new TypeError("a GEMV does not take f16 rows");
       return [
         ...launches,
         gemvLaunch(context, input, [first, second], {
@@ -95,10 +97,9 @@ export class MatmulLowering {
         }),
       ];
     }
-    if (together && method === "gemm" && first.type === second.type) {
+    if (together && (method === "gemm" || method === "wide-gemm") && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, method, handed);
-      if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
-      return [...launches, gemmLaunch(context, input, [first, second], activation.activation)];
+      return [...launches, halfGemm(context, input, [first, second], activation.activation)];
     }
     return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
   }
@@ -149,7 +150,8 @@ export class MatmulLowering {
     if (group.form !== "matmul-add" && group.norm !== undefined) return undefined;
     const forms = new Set(matmulsOf(group).map((matmul) => formFor(this.#method(matmul))));
     const [form] = forms;
-    return forms.size === 1 ? form : undefined;
+    // Panels are written by the launch that makes them of rows.
+    return forms.size === 1 && form !== "panels" ? form : undefined;
   }
 
   /** The norm that this group begins with, if it is of this value and all its matmuls take f16 rows. */
@@ -179,8 +181,8 @@ export class MatmulLowering {
     handed: MatmulInput | undefined,
   ): readonly StepItem[] {
     const items: StepItem[] = [];
-    for (const method of ["gemv", "gemv-float", "gemm", "gemm-float", "blas"] as const) {
-      const own = matmuls.filter(({ operation }) => this.#method(operation) === method);
+    for (const method of ["gemv", "gemv-float", "gemm", "wide-gemm", "gemm-float", "blas"] as const) {
+      const own = matmuls.filter(({ operation }) => this.#method(operation, handed) === method);
       if (own.length === 0) continue;
       const { launches, input } = this.#input(norm, own[0].operation, method, handed);
       items.push(
@@ -200,10 +202,9 @@ export class MatmulLowering {
     if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
     if (method === "gemm-float" && input.form === "floats")
       return matmuls.map((matmul) => gemmFloatLaunch(context, input, matmul));
-    const most = input.form === "half" ? MAX_LAUNCHED.gemm : MAX_LAUNCHED.gemv;
-    return launchable(matmuls, most).map((together): LaunchSpec => {
-      return input.form === "half" ? gemmLaunch(context, input, together) : gemvLaunch(context, input, together);
-    });
+    if (input.form === "half" || input.form === "panels")
+      return launchable(matmuls, MAX_LAUNCHED.gemm).map((together) => halfGemm(context, input, together));
+    return launchable(matmuls, MAX_LAUNCHED.gemv).map((together) => gemvLaunch(context, input, together));
   }
 
   #input(
@@ -216,15 +217,29 @@ export class MatmulLowering {
     return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(method));
   }
 
-  #method({ weight, input, out }: MatmulOperation): MatmulMethod {
+  /** `handed`: half rows that are there already are multiplied as they are. */
+  #method({ weight, input, out }: MatmulOperation, handed?: MatmulInput): MatmulMethod {
     const { options, values } = this.#context;
     return matmulMethod(options.weights[weight], classOf(this.#size, values[input].rows), {
       deterministic: options.deterministic,
       blas: this.#size.blas,
       router: this.#context.isRouted(out),
       exact: options.fused.program.kv.states !== undefined,
+      wide: handed?.form !== "half" && takesWideGemm(options, options.weights[weight]),
     });
   }
+}
+
+/** A GEMM of f16 rows, by the kernel that takes them in this order. */
+function halfGemm(
+  context: LoweringContext,
+  input: MatmulInput,
+  matmuls: readonly Matmul[],
+  activation?: Activation,
+): LaunchSpec {
+  if (input.form === "panels") return wideGemmLaunch(context, input, matmuls, activation);
+  if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
+  return gemmLaunch(context, input, matmuls, activation);
 }
 
 function launchableTogether(context: LoweringContext, gate: MatmulOperation, up: MatmulOperation): boolean {

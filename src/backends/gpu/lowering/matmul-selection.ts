@@ -3,6 +3,7 @@
 //               mode, which must give a row the same bits in every batch
 //   gemv-float  the same with f32 inputs, for plain floats
 //   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
+//   wide-gemm   the same by the wide products of some cards, whose inputs lie in another order
 //   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats in very large
 //               batches, and for F32 weights of models with recurrent layers
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
@@ -20,7 +21,7 @@ const MAX_UNPACKED_BYTES = 512 << 20;
 
 /** Batch sizes that a plan is lowered for: up to 8 rows, up to 32, fewer than the BLAS library is used for, more. */
 export type BatchClass = "small" | "medium" | "large" | "huge";
-export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "gemm-float" | "blas";
+export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "wide-gemm" | "gemm-float" | "blas";
 
 /** Plain floats by the id of their type: F32, F16, BF16. */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([0, 1, 30]);
@@ -47,6 +48,8 @@ export interface MethodOptions {
   readonly router?: boolean;
   /** Whether F32 weights are multiplied as they are: recurrent states carry what f16 loses from token to token. Absent: no. */
   readonly exact?: boolean;
+  /** Whether the device has the wide products of kernels/matmul/wide-gemm.hip for this weight. Absent: no. */
+  readonly wide?: boolean;
 }
 
 /** Whether a matmul with this weight keeps the precision of f32 in every batch. */
@@ -58,7 +61,7 @@ export function keepsPrecision({ layout }: TensorDescriptor, exact: boolean): bo
 export function matmulMethod(
   weight: TensorDescriptor,
   batch: BatchClass,
-  { deterministic, blas, router = false, exact = false }: MethodOptions,
+  { deterministic, blas, router = false, exact = false, wide = false }: MethodOptions,
 ): MatmulMethod {
   const plain = isPlain(weight);
   const gemv = plain ? "gemv-float" : "gemv";
@@ -68,7 +71,8 @@ export function matmulMethod(
   if (keepsPrecision(weight, exact) && !router) return "gemm-float";
   // A router has so few rows that tiles of its results would leave most of a device idle.
   if (plain && router) return batch === "huge" ? "gemm-float" : gemv;
-  return batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES ? "blas" : "gemm";
+  if (batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES) return "blas";
+  return wide && !plain ? "wide-gemm" : "gemm";
 }
 
 /** Size of a weight as f16. */

@@ -21,6 +21,7 @@ import { keepsPrecision, isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
 import { Scratch, shifted } from "./scratch.js";
+import { hasWideGemm, MAX_PANEL_TOKENS, SLAB_COLUMNS } from "./wide-gemm-shape.js";
 
 export const FLOAT_BYTES = 4;
 export const HALF_BYTES = 2;
@@ -160,7 +161,8 @@ function preparedBytes(options: GpuLoweringOptions, { input, weight }: MatmulOpe
   const { width, rows } = options.fused.program.values[input];
   const capacity = capacityOf(options, rows);
   if (isPlain(options.weights[weight])) return capacity * width * FLOAT_BYTES + PART_ALIGNMENT + capacity * FLOAT_BYTES;
-  return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halfPlace(ORIGIN, capacity, width).sizeBytes);
+  const halves = hasWideGemm(options) ? panelPlace : halfPlace;
+  return Math.max(quantizedPlace(ORIGIN, capacity, width).sizeBytes, halves(ORIGIN, capacity, width).sizeBytes);
 }
 
 /** Bytes of the inputs of a grouped matmul in each of their forms. */
@@ -256,6 +258,11 @@ export function halfPlace(place: MemoryPlace, rows: number, width: number): Half
   return { halves: place, rowScales: shifted(place, scales), stride: width, sizeBytes: scales + rows * FLOAT_BYTES };
 }
 
+/** The same in the order of kernels/matmul/wide-gemm.hip: whole tiles of tokens, and rows of whole slabs. */
+export function panelPlace(place: MemoryPlace, rows: number, width: number): HalfPlace {
+  return halfPlace(place, roundUp(rows, MAX_PANEL_TOKENS), roundUp(width, SLAB_COLUMNS));
+}
+
 /** The quantized inputs of a grouped matmul. */
 export interface GroupedInput {
   /** Rows of each token: one for each slot, or one for all. */
@@ -297,9 +304,6 @@ export interface SlotHalves {
   readonly stride: number;
   readonly sizeBytes: number;
 }
-
-/** Columns that wide products take at a time. */
-const SLAB_COLUMNS = 128;
 
 /**
  * Where the inputs of a grouped matmul lie in a region: each slot's as f16, as split rows, or in the order of wide products.

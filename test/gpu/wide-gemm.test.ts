@@ -1,0 +1,115 @@
+// Dense matmuls by the wide products of sm_90 (kernels/matmul/wide-gemm.hip), on the emulated device: tiles of every number of
+// tokens, shared among blocks, of one matrix, of several types at once, and of a gated network.
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { GpuBackend } from "../../src/backends/gpu/backend.js";
+import type { StepInput } from "../../src/backends/contract.js";
+import { ReferenceBackend } from "../../src/backends/reference/backend.js";
+import type { SupportedTypeName } from "../../src/quant/layout.js";
+import {
+  floats,
+  hiddenOf,
+  inputTable,
+  normalisedError,
+  plainStep,
+  type ProgramCase,
+  randomWeight,
+  runSteps,
+} from "../conformance/harness.js";
+import { Dice } from "../support/dice.js";
+import { describeEmulator } from "./emulator/build.js";
+import { openWideBackend } from "./wide-device.js";
+
+/** Of the squared error to the squared result, as in test/conformance/matmul.test.ts. */
+const TOLERANCE = 1e-6;
+/** Of results that go through an activation and another matmul, whose inputs are f16. */
+const NETWORK_TOLERANCE = 1e-5;
+/** Of every number of tokens in a tile, whole and with a rest, and of several tiles. */
+const TOKEN_COUNTS = [9, 16, 30, 64, 100, 300];
+const MOST_TOKENS = Math.max(...TOKEN_COUNTS);
+
+/** Every third row is asked for: fewer than a step may have. */
+function stepOf(tokens: number): StepInput {
+  const step = plainStep(tokens);
+  return { ...step, outputs: step.outputs.filter(({ row }) => row % 3 === 0) };
+}
+
+interface Shape {
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+function matmulCase(type: SupportedTypeName, { inputs, outputs }: Shape): ProgramCase {
+  const dice = new Dice(inputs + outputs);
+  return {
+    vocabularySize: MOST_TOKENS,
+    weights: {
+      inputs: inputTable(dice, inputs, MOST_TOKENS),
+      "product.weight": randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs)),
+      "product.bias": inputTable(dice, outputs, 1),
+      "product.scale": floats([1], [0.37]),
+    },
+    build: (graph) => {
+      const input = graph.quantizeActivations(graph.embed("inputs", inputs, MOST_TOKENS));
+      return { hidden: graph.selectRows(graph.matmul(input, "product", { inputs, outputs }), "outputs") };
+    },
+  };
+}
+
+const NETWORK_WIDTH = 256;
+const GATE_WIDTH = 512;
+
+/** Norm, gate and up, down and a residual. */
+function networkCase(type: SupportedTypeName, downType: SupportedTypeName): ProgramCase {
+  const dice = new Dice(5);
+  const gateShape = { inputs: NETWORK_WIDTH, outputs: GATE_WIDTH };
+  return {
+    vocabularySize: MOST_TOKENS,
+    weights: {
+      inputs: inputTable(dice, NETWORK_WIDTH, MOST_TOKENS),
+      "norm.weight": inputTable(dice, NETWORK_WIDTH, 1),
+      "gate.weight": randomWeight(dice, type, [NETWORK_WIDTH, GATE_WIDTH], 1 / 16),
+      "up.weight": randomWeight(dice, type, [NETWORK_WIDTH, GATE_WIDTH], 1 / 16),
+      "down.weight": randomWeight(dice, downType, [GATE_WIDTH, NETWORK_WIDTH], 1 / 24),
+    },
+    build: (graph) => {
+      const table = graph.embed("inputs", NETWORK_WIDTH, MOST_TOKENS);
+      const input = graph.rmsNorm(table, "norm", 1e-5);
+      const gate = graph.matmul(input, "gate", gateShape);
+      const up = graph.matmul(input, "up", gateShape);
+      const down = graph.matmul(graph.glu(gate, up, "silu"), "down", { inputs: GATE_WIDTH, outputs: NETWORK_WIDTH });
+      return { hidden: graph.selectRows(graph.add(table, down), "outputs") };
+    },
+  };
+}
+
+describeEmulator("dense matmuls by wide products", () => {
+  let backend: GpuBackend;
+  beforeAll(() => {
+    backend = openWideBackend();
+  });
+  afterAll(async () => await backend[Symbol.asyncDispose]());
+
+  async function expectNear(wanted: ProgramCase, width: number, tolerance: number): Promise<void> {
+    await using reference = new ReferenceBackend();
+    const steps = TOKEN_COUNTS.map(stepOf);
+    const [expected, found] = await Promise.all([runSteps(reference, wanted, steps), runSteps(backend, wanted, steps)]);
+    for (const [index, count] of TOKEN_COUNTS.entries()) {
+      const error = normalisedError(hiddenOf(found[index], width), hiddenOf(expected[index], width));
+      expect(error, `${count} tokens`).toBeLessThan(tolerance);
+    }
+  }
+
+  it.each([
+    ["Q4_K", { inputs: 1280, outputs: 300 }],
+    ["Q6_K", { inputs: 256, outputs: 70 }],
+    ["Q8_0", { inputs: 928, outputs: 129 }],
+    ["Q5_K", { inputs: 512, outputs: 40 }],
+  ] as const)("multiply %s", async (type, shape) => {
+    await expectNear(matmulCase(type, shape), shape.outputs, TOLERANCE);
+  });
+
+  it("compute a gated network", async () => {
+    await expectNear(networkCase("Q4_K", "Q6_K"), NETWORK_WIDTH, NETWORK_TOLERANCE);
+  });
+});
