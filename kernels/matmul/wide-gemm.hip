@@ -87,14 +87,20 @@ constexpr int kThreads = TEAMS * kTeamThreads;
 /** Teams that multiply, and their threads: of the last one a wave brings the input. */
 constexpr int kTeams = TEAMS - 1;
 constexpr int kUsers = kTeams * kTeamThreads;
-/** Registers that a thread has when the block begins, and then those of the last team and of the others. */
+/**
+ * Registers that a thread has when the block begins, and then those of the last team and of the others. 0: as many as the
+ * block began with, and no more than it needs, so that it may begin beside the launch before.
+ */
 constexpr int kBegunRegisters = 65536 / kThreads / 8 * 8;
 constexpr int kKeptRegisters = 24;
-constexpr int kTakenRegisters = (kBegunRegisters * kThreads - kKeptRegisters * kTeamThreads) / kUsers / 8 * 8;
+constexpr int kTakenRegisters =
+    TOKENS <= 64 && TEAMS <= 3 ? 0 : (kBegunRegisters * kThreads - kKeptRegisters * kTeamThreads) / kUsers / 8 * 8;
+
 /** Rows of a tile; of gate and up each half of them. */
 constexpr int kRows = kTeams * 64;
 constexpr int kTileRows = GATED ? kRows / 2 : kRows;
 constexpr int kLaneSums = kTiles * kTileElements;
+
 #define WIDE_SWIZZLED 1
 #include "device/wide-matmul.h"
 
@@ -244,7 +250,7 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
       // Of the slab before the first half's products are done with their registers, the second's may still run.
       wide_wait<1>();
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::halves(raw[ahead][line], block, 0, left[0][line]);
+      for (int line = 0; line < kLines; line++) Source::crossed(raw[ahead][line], block, 0, left[0][line]);
       stage_filled();
       await_handover(&handovers.full[count.stage], count.turns & 1);
       const WidePlace place = wide_place(shared + count.stage * kStageBytes);
@@ -252,7 +258,7 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
       wide_wait<1>();
       if (before >= 0 && lane_index() == 0) hand_over(&handovers.empty[before]);
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::halves(raw[ahead][line], block, 1, left[1][line]);
+      for (int line = 0; line < kLines; line++) Source::crossed(raw[ahead][line], block, 1, left[1][line]);
       fetch_slab<Source>(rows, weight_blocks, min(slab + RING, segment.end - 1), raw[ahead]);
       multiply_group(sums, left[1], chunks_on(place, kSlabChunks / 2));
       stage_used();
@@ -306,11 +312,11 @@ KERNEL(wide_gemm, WideGemmArguments, kThreads) {
   const Share share = block_share(a);
   barrier();
   if (thread_index() >= kUsers) {
-    keep_registers<kKeptRegisters>();
+    if (kTakenRegisters > 0) keep_registers<kKeptRegisters>();
     if (thread_index() >= kUsers + WAVE) return;
     bring_input(a, share, shared, handovers);
   } else {
-    take_registers<kTakenRegisters>();
+    if (kTakenRegisters > 0) take_registers<kTakenRegisters>();
     multiply(a, share, shared, handovers);
   }
 }

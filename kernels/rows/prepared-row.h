@@ -163,7 +163,7 @@ DEVICE void write_halves(const HeldRow<Source>& row, u16* halves, int stride, fl
   if (row.team.thread == 0) *row_scale = scale;
 }
 
-/** The same in panels; `stride`, a multiple of 128, is the width of a row in them. */
+/** The same in panels, of each quad first columns 0 and 2, then 1 and 3 (HalfSource::crossed of weights/half-blocks.h); `stride`, a multiple of 128, is the width of a row in them. */
 template <typename Source>
 DEVICE void write_panels(const HeldRow<Source>& row, u16* halves, int index, int stride, float* row_scale) {
   constexpr int tokens = PANEL_TOKENS > 0 ? PANEL_TOKENS : 1;
@@ -174,8 +174,8 @@ DEVICE void write_panels(const HeldRow<Source>& row, u16* halves, int index, int
   each_quad(row, [&](int quad, const Quad& values) {
     if (quad * 4 >= stride) return;
     const int word = wide_word(quad);
-    tile[panel_word(tokens, token, word)] = float2_to_half2(values.at[0] * inverse, values.at[1] * inverse);
-    tile[panel_word(tokens, token, word + 4)] = float2_to_half2(values.at[2] * inverse, values.at[3] * inverse);
+    tile[panel_word(tokens, token, word)] = float2_to_half2(values.at[0] * inverse, values.at[2] * inverse);
+    tile[panel_word(tokens, token, word + 4)] = float2_to_half2(values.at[1] * inverse, values.at[3] * inverse);
   });
   if (row.team.thread == 0) *row_scale = scale;
 }

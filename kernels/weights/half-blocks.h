@@ -30,6 +30,16 @@ DEVICE void quad_to_halves(u32 quad, u32 scale, u32 minus_minimum, u32& first, u
   second = pair_fma(pair_subtract(bytes_below<1>(raised, exponent), zero), scale, minus_minimum);
 }
 
+/** The same, the first pair of bytes 0 and 2 and the second of 1 and 3: what needs no bytes moved. */
+template <int Shift>
+DEVICE void quad_to_crossed(u32 quad, u32 scale, u32 minus_minimum, u32& first, u32& second) {
+  const u32 exponent = ((0x64u - 4u * Shift) << 8) * 0x00010001u;
+  const u32 zero = (0x6480u - 0x400u * Shift) * 0x00010001u;
+  const u32 raised = quad ^ 0x80808080u;
+  first = pair_fma(pair_subtract((raised & 0x00ff00ffu) | exponent, zero), scale, minus_minimum);
+  second = pair_fma(pair_subtract(((raised >> 8) & 0x00ff00ffu) | exponent, zero), scale, minus_minimum);
+}
+
 template <int Type>
 struct HalfSource : Format<Type> {
   typedef typename Format<Type>::Raw Raw;
@@ -43,6 +53,19 @@ struct HalfSource : Format<Type> {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       quad_to_halves<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
+    }
+  }
+
+  /** The same in the order of matmul/wide-gemm.hip: of each four columns first 0 and 2, then 1 and 3. */
+  DEVICE void crossed(const Raw& raw, int block, int group, u32 (&words)[8]) {
+    const Block values = Format<Type>::decode(raw, block);
+    const float scale = values.scale[group] * float(1 << level_shift(Type));
+    const u32 scales = float2_to_half2(scale, scale);
+    const u32 minus_minimum =
+        Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      quad_to_crossed<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
     }
   }
 };
@@ -65,6 +88,20 @@ struct HalfSource<kQ4_K> : Format<kQ4_K> {
       const u32 quad = nibbles[i] & mask;
       words[2 * i] = pair_fma(pair_subtract(bytes_below<0>(quad, exponent), zero), scale, minus_minimum);
       words[2 * i + 1] = pair_fma(pair_subtract(bytes_below<1>(quad, exponent), zero), scale, minus_minimum);
+    }
+  }
+
+  DEVICE void crossed(const Raw& raw, int, int group, u32 (&words)[8]) {
+    const u32 levels = pair_subtract(bytes_below<0>(raw.scales, 0x64646464u), 0x64006400u);
+    const u32 both = pair_multiply(levels, raw.units);
+    const u32 scale = first_twice(both), minus_minimum = second_twice(both) ^ 0x80008000u;
+    const u32 mask = group == 0 ? 0x000f000fu : 0x00f000f0u, exponent = group == 0 ? 0x64006400u : 0x54005400u;
+    const u32 nibbles[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      words[2 * i] = pair_fma(pair_subtract((nibbles[i] & mask) | exponent, exponent), scale, minus_minimum);
+      words[2 * i + 1] =
+          pair_fma(pair_subtract(((nibbles[i] >> 8) & mask) | exponent, exponent), scale, minus_minimum);
     }
   }
 };
