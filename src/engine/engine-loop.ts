@@ -11,7 +11,7 @@ import type { KvStore } from "./kv-store.js";
 import { couldHold, largestSequence } from "../scheduler/block-demand.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
-import { PrefillPace, tokensOf } from "../scheduler/prefill-pace.js";
+import { PrefillPace, stepTokensOf } from "../scheduler/prefill-pace.js";
 import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
 import { tooLarge } from "./completion-request.js";
 import { MaskBarrier } from "./mask-barrier.js";
@@ -240,7 +240,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   /** Steps without prefill tell what tokens and drafts cost. */
   #measure(slices: readonly StepSlice[], milliseconds: number): void {
-    const tokens = tokensOf(slices);
+    const tokens = stepTokensOf(slices);
     this.#pace.measured(tokens, milliseconds);
     if (this.speculation === undefined || tokens.prefill > 0) return;
     this.speculation.measured(milliseconds, slices.length, draftTokensOf(slices));

@@ -27,7 +27,7 @@ export interface StepTokens {
 }
 
 /** The tokens of a step before its results are taken; drafts are part of decoding. */
-export function tokensOf(slices: readonly StepSlice[]): StepTokens {
+export function stepTokensOf(slices: readonly StepSlice[]): StepTokens {
   let [decoding, prefill] = [0, 0];
   for (const { count, draft } of slices) {
     if (count - draft.length === 1) decoding++;

@@ -204,13 +204,13 @@ function behaves(way: Way, models: readonly (typeof MODELS)[number][] = MODELS):
 
     it("serves a crowd that forks, shares beginnings and is preempted", async ({ skip }) => {
       const reason = await onBench(way, layers, async (bench) => {
-        using serving = bench.serving(({ window, chunk = window }) => (chunk === undefined ? 40 : 17));
+        using serving = bench.serving(({ window, chunk = window }) => (chunk === undefined ? 28 : 17));
         const beginning = tokensOf(6, 50);
         const texts = [20, 3, 41, 9, 30].map((more, index) =>
           text(
             Int32Array.from([...beginning, ...tokensOf(7 + index, more)]),
             index,
-            ...(index % 2 === 0 ? [6, 9] : [30]),
+            ...(index % 2 === 0 ? [6, 9] : [90]),
           ),
         );
         await expectSame(bench, serving, texts);

@@ -260,7 +260,7 @@ describe("the pieces", () => {
       "some.test.mjs",
       `import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-it("sees itself", async () => {
+it("sees itself", { timeout: 30_000 }, async () => {
   await expect.poll(() => readFileSync("progress.json", "utf8"), { timeout: 20_000 }).toContain("some.test.mjs > sees itself");
 });
 describe.skipIf(true)("cards (needs a card)", () => { it("one (1)", () => {}); });

@@ -19,7 +19,7 @@ interface WarmUpStepOptions {
 }
 
 /** Lengths of single prompts: one for each kernel variant of each class. */
-const PROMPTS = [16, 32, 64, 128, 2, 4, 8, MIN_BLAS_BATCH];
+const PROMPTS = [16, 32, 64, 128, 256, 2, 4, 8, MIN_BLAS_BATCH];
 
 /** Decoding sequences together with a prompt: total and outputs cover every possible pair of classes. */
 const MIXED = [

@@ -32,7 +32,7 @@ const PART_ALIGNMENT = 256;
  */
 const PARTIAL_SHARE = 1 / 64;
 /** Sequences that decode in one attention launch; larger batches take several. */
-const MAX_SPLIT_TOKENS = 128;
+const MAX_SPLIT_TOKENS = 256;
 /** GEMM blocks for each multiprocessor that share a matrix's rows. */
 export const GEMM_BLOCKS_PER_MULTIPROCESSOR = 4;
 /** Sums of one block of matmul/gemm.hip, at most: 128 rows by 128 tokens. */

@@ -7,7 +7,7 @@ import { isTiled } from "./attention.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Up to eight tokens every count has a graph of its own: single sequences and the first few of a batch. */
-export const GRAPH_COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64];
+export const GRAPH_COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256];
 
 export interface BucketLimits {
   readonly maxOutputs: number;
