@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { loadKernelSource } from "../../src/backends/gpu/kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec, MemoryPlace } from "../../src/backends/gpu/lowering/launch.js";
-import type { LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
+import type { GpuLoweringOptions, LoweringContext, LoweringSize } from "../../src/backends/gpu/lowering/context.js";
 import { createContext, fuseForGpu, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
@@ -22,7 +22,11 @@ const MODELS = {
 const H200 = { waveSize: 32, multiprocessors: 132, sharedBytes: 227 << 10, totalBytes: 150e9 } as const;
 const LIMITS = { maxTokens: 4096, maxOutputs: 256, contextTokens: 4096, blockTokens: 32, kvCacheType: "f16" } as const;
 
-async function contextOf(model: keyof typeof MODELS, deterministic = false): Promise<LoweringContext> {
+async function contextOf(
+  model: keyof typeof MODELS,
+  deterministic = false,
+  device: GpuLoweringOptions["device"] = H200,
+): Promise<LoweringContext> {
   await using loader = await GgufLoader.open(new URL(MODELS[model], import.meta.url).pathname);
   const { program } = draftPlan(loader, new ReferenceBackend(), {});
   const weights = program.weights.map(({ name }) => loader.lazy(name, new ReferenceBackend()).descriptor);
@@ -30,7 +34,7 @@ async function contextOf(model: keyof typeof MODELS, deterministic = false): Pro
     fused: fuseForGpu(program),
     weights,
     limits: LIMITS,
-    device: H200,
+    device,
     kind: "cuda",
     deterministic,
   });
@@ -107,8 +111,21 @@ describe("a step", () => {
     const decode = (tokens: number): readonly string[] =>
       launched(context, { ...sizeOf(tokens, tokens, 300), longestRun: 1 });
     expect(decode(100)).not.toContain("rope and store");
-    expect(decode(200)).toContain("rope and store");
-    expect(decode(200)).not.toContain("rope, store and attention");
+    expect(decode(300)).toContain("rope and store");
+    expect(decode(300)).not.toContain("rope, store and attention");
+  });
+
+  it("of more than eight tokens takes wide products where a device has them", async () => {
+    const labels = async (tokens: number, options: object, model: keyof typeof MODELS = "quantised") =>
+      launched(await contextOf(model, false, { ...H200, architecture: "sm_90", ...options }), sizeOf(tokens, 1));
+    const wide = (all: readonly string[]): readonly string[] => all.filter((label) => label.includes("wide gemm"));
+    expect(wide(await labels(8, {}))).toEqual([]);
+    expect(new Set(wide(await labels(9, {})))).toEqual(new Set(["wide gemm", "gate and up, wide gemm"]));
+    expect(wide(await labels(4096, {}))).not.toEqual([]);
+    expect(await labels(300, {})).not.toContain("gemm");
+    expect(wide(await labels(300, { architecture: "sm_89" }))).toEqual([]);
+    expect(wide(await labels(300, { sharedBytes: 100 << 10 }))).toEqual([]);
+    expect(wide(await labels(300, {}, "plain"))).toEqual([]);
   });
 
   it("of a deep context has attention of its own, but not in deterministic mode", async () => {
