@@ -11,7 +11,9 @@ const BROWSER = "/usr/bin/chromium";
 
 /** A palette makes a picture a third as large, and no eye sees it. */
 async function shrink(paths) {
-  const { exitCode } = await runProgram("pngquant", ["--quality=80-98", "--ext=.png", "--force", ...paths]).catch(() => ({}));
+  const { exitCode } = await runProgram("pngquant", ["--quality=80-98", "--ext=.png", "--force", ...paths]).catch(
+    () => ({}),
+  );
   if (exitCode !== 0) say("warning: the pictures stay large: on Debian, apt-get install pngquant");
 }
 
@@ -33,5 +35,9 @@ await main(async ([folder = join(ROOT, "docs", "images")]) => {
   });
   const { run } = await import(pathToFileURL(bundle).href);
   await step(`making pictures in ${folder}`, () => run(folder));
-  await shrink(readdirSync(folder).filter((name) => name.endsWith(".png")).map((name) => join(folder, name)));
+  await shrink(
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".png"))
+      .map((name) => join(folder, name)),
+  );
 });

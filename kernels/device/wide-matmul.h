@@ -41,7 +41,8 @@ DEVICE WidePlace wide_place(const u8* shared) {
 }
 /** An even number of chunks. */
 DEVICE WidePlace chunks_on(WidePlace place, int chunks) {
-  return place + u64(WIDE_SWIZZLED ? chunks / 8 * (kWidePanelBytes / 16) + chunks % 8 : chunks * (kWideChunkBytes / 16));
+  return place +
+         u64(WIDE_SWIZZLED ? chunks / 8 * (kWidePanelBytes / 16) + chunks % 8 : chunks * (kWideChunkBytes / 16));
 }
 
 /** The first place from `shared` on where swizzled lines may begin. */
@@ -64,10 +65,9 @@ DEVICE void wide_wait() {
 #define WIDE_LEFT "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3])
 #define WIDE_SUMS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define WIDE_SUMS_16 WIDE_SUMS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define WIDE_SUMS_32 \
-  WIDE_SUMS_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WIDE_SUMS_64                                                                                    \
-  WIDE_SUMS_32                                                                                          \
+#define WIDE_SUMS_32 WIDE_SUMS_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WIDE_SUMS_64                                                                                      \
+  WIDE_SUMS_32                                                                                            \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51," \
   " %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define WIDE_SUMS_128                                                                                               \
@@ -77,8 +77,8 @@ DEVICE void wide_wait() {
   " %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123,"    \
   " %124, %125, %126, %127"
 /** `columns` lines of the right operand; l0 … l3, r and k are the numbers of the operands after the sums. */
-#define WIDE_PRODUCT(columns, sums_text, l0, l1, l2, l3, r, k)                                             \
-  "{ .reg .pred keep; setp.ne.b32 keep, %" k ", 0; wgmma.mma_async.sync.aligned.m64n" columns              \
+#define WIDE_PRODUCT(columns, sums_text, l0, l1, l2, l3, r, k)                                \
+  "{ .reg .pred keep; setp.ne.b32 keep, %" k ", 0; wgmma.mma_async.sync.aligned.m64n" columns \
   "k16.f32.f16.f16 {" sums_text "}, {%" l0 ", %" l1 ", %" l2 ", %" l3 "}, %" r ", keep, 1, 1, 0; }"
 
 template <int Columns>

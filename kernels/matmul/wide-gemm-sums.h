@@ -19,11 +19,11 @@ DEVICE Target find_target(const WideGemmArguments& a, const Share& share, int ti
   const int row_tile = tile / share.token_tiles, first_token = (tile - row_tile * share.token_tiles) * kTokens;
   const int tiles0 = tiles_of(a.rows0), tiles1 = MATMULS > 1 && !GATED ? tiles_of(a.rows1) : 0;
   if (MATMULS > 2 && row_tile >= tiles0 + tiles1) {
-    return {a.weights2, a.bias2,   a.factor2, a.out2, TYPE2, a.rows2, a.stride2, (row_tile - tiles0 - tiles1) * kTileRows,
+    return {a.weights2, a.bias2, a.factor2, a.out2, TYPE2, a.rows2, a.stride2, (row_tile - tiles0 - tiles1) * kTileRows,
             first_token};
   }
   if (MATMULS > 1 && row_tile >= tiles0) {
-    return {a.weights1, a.bias1,   a.factor1, a.out1, TYPE1, a.rows1, a.stride1, (row_tile - tiles0) * kTileRows,
+    return {a.weights1, a.bias1, a.factor1, a.out1, TYPE1, a.rows1, a.stride1, (row_tile - tiles0) * kTileRows,
             first_token};
   }
   return {a.weights0, a.bias0, a.factor0, a.out0, TYPE0, a.rows0, a.stride0, row_tile * kTileRows, first_token};
@@ -153,8 +153,7 @@ DEVICE void write_sums(const WideGemmArguments& a, const Share& share, const Tar
       if (GATED && (i & 2) != 0) continue;
       const int token = target.first_token + tile * 16 + tile_column(i), line = (i & 2) / 2;
       float value = soft_capped(sums[tile].values[i] * scales[i] * factor + bias[line]);
-      if (GATED)
-        value = gated_unit(value, soft_capped(sums[tile].values[i | 2] * scales[i] * up_factor + bias[1]));
+      if (GATED) value = gated_unit(value, soft_capped(sums[tile].values[i | 2] * scales[i] * up_factor + bias[1]));
       value += residual[i];
       if (token < share.tokens && rows[line] < target.rows)
         target.out[u64(token) * u64(target.stride) + u64(rows[line])] = value;

@@ -148,8 +148,8 @@ DEVICE int tiles_of(int rows) { return (rows + kTileRows - 1) / kTileRows; }
 
 DEVICE Share block_share(const WideGemmArguments& a) {
   Share share;
-  const int row_tiles = tiles_of(a.rows0) + (MATMULS > 1 && !GATED ? tiles_of(a.rows1) : 0) +
-                        (MATMULS > 2 ? tiles_of(a.rows2) : 0);
+  const int row_tiles =
+      tiles_of(a.rows0) + (MATMULS > 1 && !GATED ? tiles_of(a.rows1) : 0) + (MATMULS > 2 ? tiles_of(a.rows2) : 0);
   share.tokens = *a.row_count;
   share.token_tiles = (share.tokens + kTokens - 1) / kTokens;
   share.tiles = row_tiles * share.token_tiles;
@@ -284,12 +284,10 @@ DEVICE void multiply(const WideGemmArguments& a, const Share& share, const u8* s
       multiply_segment<HalfSource<TYPE0>>(a, target, segment, sums, count, shared, handovers);
     }
 #if MATMULS > 1 && TYPE1 != TYPE0
-    if (target.type == TYPE1)
-      multiply_segment<HalfSource<TYPE1>>(a, target, segment, sums, count, shared, handovers);
+    if (target.type == TYPE1) multiply_segment<HalfSource<TYPE1>>(a, target, segment, sums, count, shared, handovers);
 #endif
 #if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
-    if (target.type == TYPE2)
-      multiply_segment<HalfSource<TYPE2>>(a, target, segment, sums, count, shared, handovers);
+    if (target.type == TYPE2) multiply_segment<HalfSource<TYPE2>>(a, target, segment, sums, count, shared, handovers);
 #endif
     if (add_parts(a, share, segment, sums)) write_sums(a, share, find_target(a, share, segment.tile), sums);
     unit += u32(segment.end - segment.first);

@@ -100,8 +100,7 @@ struct HalfSource<kQ4_K> : Format<kQ4_K> {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       words[2 * i] = pair_fma(pair_subtract((nibbles[i] & mask) | exponent, exponent), scale, minus_minimum);
-      words[2 * i + 1] =
-          pair_fma(pair_subtract(((nibbles[i] >> 8) & mask) | exponent, exponent), scale, minus_minimum);
+      words[2 * i + 1] = pair_fma(pair_subtract(((nibbles[i] >> 8) & mask) | exponent, exponent), scale, minus_minimum);
     }
   }
 };

@@ -6,7 +6,15 @@ import type { Grid, LaunchSize, LaunchSpec, MemoryPlace } from "./launch.js";
 import type { MatmulMethod } from "./matmul-selection.js";
 import { canBeNormed, MAX_NORMED_ROWS } from "./fused-norm-shape.js";
 import { type LoweringContext, type ValuePlace, rowsOf } from "./context.js";
-import { capacityOf, FLOAT_BYTES, type HalfPlace, halfPlace, panelPlace, type QuantizedPlace, quantizedPlace } from "./regions.js";
+import {
+  capacityOf,
+  FLOAT_BYTES,
+  type HalfPlace,
+  halfPlace,
+  panelPlace,
+  type QuantizedPlace,
+  quantizedPlace,
+} from "./regions.js";
 import { heldQuads, rowGrid } from "./rows.js";
 import { PANEL_TOKENS, panelIndex } from "./wide-gemm-shape.js";
 

@@ -41,6 +41,12 @@ export const KERNEL_FAMILIES = {
     reorders: ["depth", "splits"],
     poor: { halves: 1, rows: 2, depth: 1, splits: 1 },
   },
+  /** matmul/wide-gemm.hip: teams of a block that multiply, and blocks that share a tile (0: all share the slabs of all tiles). */
+  "wide-gemm": {
+    parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 3, 4, 5, 6, 8] },
+    reorders: ["shares"],
+    poor: { teams: 2, shares: 0 },
+  },
   /** matmul/grouped-gemv.hip, matmul/grouped-gemv-float.hip: as gemv, for one slot of one token a block. */
   "grouped-gemv": {
     parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256] },

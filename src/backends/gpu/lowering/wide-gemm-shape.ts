@@ -3,11 +3,12 @@
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { GpuLoweringOptions } from "./context.js";
+import type { ParametersOf } from "./kernel-families.js";
 import { isPlain } from "./matmul-selection.js";
 
 /** Tokens of a tile, as TOKENS may be. */
 export const PANEL_TOKENS = [16, 32, 64, 128, 256] as const;
-type PanelTokens = (typeof PANEL_TOKENS)[number];
+export type PanelTokens = (typeof PANEL_TOKENS)[number];
 export const MAX_PANEL_TOKENS = 256;
 /** Columns that products take at a time. */
 export const SLAB_COLUMNS = 128;
@@ -21,12 +22,12 @@ const HALF_BYTES = 2;
 /** So that the first stage begins at a multiple of it. */
 const STAGE_ALIGNMENT = 1024;
 const MAX_STAGES = 6;
+/** Blocks of one tile: more would only add up sums. */
+const MAX_SHARES = 8;
 
 interface TileCut {
   /** Teams that multiply, of which a block may have so many with the registers that sums of the tile leave. */
   readonly teams: readonly number[];
-  /** Slabs of weights on their way. */
-  readonly ring: number;
   /** Microseconds for a slab of a block, of each of its teams, and for each further block that shares a tile. */
   readonly slab: number;
   readonly team: number;
@@ -35,12 +36,18 @@ interface TileCut {
 
 /** As measured on an H200 with Q4_K for the matrices of Llama-3-8B. */
 const CUTS: Readonly<Record<PanelTokens, TileCut>> = {
-  16: { teams: [2, 3], ring: 4, slab: 0.22, team: 0.155, part: 0.6 },
-  32: { teams: [2, 3], ring: 4, slab: 0.26, team: 0.16, part: 0.7 },
-  64: { teams: [2, 3], ring: 4, slab: 0.3, team: 0.17, part: 0.8 },
-  128: { teams: [2], ring: 4, slab: 0.15, team: 0.313, part: 1.15 },
-  256: { teams: [2], ring: 2, slab: 0.1, team: 0.52, part: 2 },
+  16: { teams: [2, 3, 4], slab: 0.22, team: 0.155, part: 0.6 },
+  32: { teams: [2, 3, 4], slab: 0.26, team: 0.16, part: 0.7 },
+  64: { teams: [2, 3, 4], slab: 0.3, team: 0.17, part: 0.8 },
+  128: { teams: [2], slab: 0.15, team: 0.313, part: 1.15 },
+  256: { teams: [2], slab: 0.1, team: 0.52, part: 2 },
 };
+/** To begin and end a block's part of a tile, of each of its teams. */
+const SEGMENT_COST = { all: 1.5, team: 0.6 } as const;
+/** Slabs of weights on their way where registers are plenty, and where they are not: a power of two. */
+const [LONG_RING, SHORT_RING] = [4, 2];
+/** Teams from which on they are not. */
+const MANY_TEAMS = 4;
 
 type WideDevice = Pick<GpuLoweringOptions, "device" | "deterministic">;
 
@@ -87,43 +94,81 @@ function tilesOf({ rows, gated }: WideGemmRequest, teams: number): number {
   return rows.reduce((sum, count) => sum + Math.ceil(count / tileRows), 0);
 }
 
+export type WideGemmParameters = ParametersOf<"wide-gemm">;
+
+/** What the formula takes for tiles of this many tokens. */
+export function usualWideGemmParameters(request: WideGemmRequest, tokens: PanelTokens): WideGemmParameters {
+  let best: WideGemmParameters = { teams: CUTS[tokens].teams[0], shares: 0 };
+  let bestCost = Infinity;
+  for (const teams of CUTS[tokens].teams) {
+    const shares = Math.floor(request.multiprocessors / Math.max(1, tilesOf(request, teams)));
+    for (const candidate of [
+      { teams, shares: Math.min(shares, slabsOf(request), MAX_SHARES) },
+      { teams, shares: 0 },
+    ]) {
+      const cost = costOf(request, tokens, candidate);
+      if (cost < bestCost) [best, bestCost] = [candidate, cost];
+    }
+  }
+  return best;
+}
+
+/** Whether a launch can be cut so. */
+export function isWideGemmShape(
+  request: WideGemmRequest,
+  tokens: PanelTokens,
+  { teams, shares }: WideGemmParameters,
+): boolean {
+  return (
+    CUTS[tokens].teams.includes(teams) &&
+    shares <= slabsOf(request) &&
+    tilesOf(request, teams) * shares <= request.multiprocessors
+  );
+}
+
 /** How a block works on tiles of this many tokens. */
-export function wideGemmShape(request: WideGemmRequest, tokens: PanelTokens): WideGemmShape {
-  const { ring } = CUTS[tokens];
-  const fitting = Math.floor((request.sharedBytes - STAGE_ALIGNMENT) / stageBytes(tokens));
-  const stages = Math.min(MAX_STAGES, fitting);
+export function wideGemmShape(
+  { sharedBytes }: WideGemmRequest,
+  tokens: PanelTokens,
+  { teams }: WideGemmParameters,
+): WideGemmShape {
+  const stages = Math.min(MAX_STAGES, Math.floor((sharedBytes - STAGE_ALIGNMENT) / stageBytes(tokens)));
   return {
-    teams: bestTeams(request, tokens) + 1,
-    ring,
+    teams: teams + 1,
+    ring: teams >= MANY_TEAMS || tokens === MAX_PANEL_TOKENS ? SHORT_RING : LONG_RING,
     stages,
     sharedBytes: stages * stageBytes(tokens) + STAGE_ALIGNMENT,
   };
 }
 
-/** Blocks that share the slabs of all tiles of a step. */
-export function wideGemmBlocks(request: WideGemmRequest, { teams }: WideGemmShape, tokens: number): number {
+/** Blocks of a step of this many tokens: `shares` for each tile, or as many as share the slabs of all tiles evenly. */
+export function wideGemmBlocks(
+  request: WideGemmRequest,
+  { teams, shares }: WideGemmParameters,
+  tokens: number,
+): number {
   const tokenTiles = Math.ceil(tokens / PANEL_TOKENS[panelIndex(tokens)]);
-  return blocksFor(request, tilesOf(request, teams - 1) * tokenTiles);
+  const tiles = tilesOf(request, teams) * tokenTiles;
+  const { multiprocessors } = request;
+  return tokenTiles === 1 && shares > 0 ? tiles * shares : Math.min(multiprocessors, tiles * slabsOf(request));
 }
 
-/** As many as there are multiprocessors; where there are few tiles, as many for each, so that they begin and end together. */
-function blocksFor({ multiprocessors, width }: WideGemmRequest, tiles: number): number {
-  if (tiles === 0) return 0;
-  if (tiles >= multiprocessors) return multiprocessors;
-  const slabs = Math.ceil(width / SLAB_COLUMNS);
-  const each = Math.min(slabs, Math.floor(multiprocessors / tiles));
-  // With less than two for each, some tiles would have a block too few: shared evenly all are busy as long.
-  return each > 1 ? tiles * each : Math.min(multiprocessors, tiles * slabs);
+function slabsOf({ width }: WideGemmRequest): number {
+  return Math.ceil(width / SLAB_COLUMNS);
 }
 
-function bestTeams(request: WideGemmRequest, tokens: PanelTokens): number {
-  const { teams, slab, team, part } = CUTS[tokens];
-  const slabs = Math.ceil(request.width / SLAB_COLUMNS);
-  const costs = teams.map((count) => {
-    const tiles = tilesOf(request, count);
-    const blocks = blocksFor(request, tiles);
-    const parts = Math.max(1, Math.ceil(blocks / Math.max(1, tiles)));
-    return ((tiles * slabs) / Math.max(1, blocks)) * (slab + team * count) + part * (parts - 1);
-  });
-  return teams[costs.indexOf(Math.min(...costs))];
+function costOf(request: WideGemmRequest, tokens: PanelTokens, parameters: WideGemmParameters): number {
+  const { slab, team, part } = CUTS[tokens];
+  const { teams, shares } = parameters;
+  const tiles = tilesOf(request, teams);
+  const blocks = wideGemmBlocks(request, parameters, tokens);
+  if (blocks === 0) return Infinity;
+  // Where blocks do not keep to tiles, each begins and ends within one.
+  const segments = shares > 0 ? 1 : Math.max(1, tiles / blocks) + 1;
+  const parts = shares > 0 ? shares : Math.ceil(blocks / tiles) + 1;
+  return (
+    ((tiles * slabsOf(request)) / blocks) * (slab + team * teams) +
+    segments * (SEGMENT_COST.all + SEGMENT_COST.team * teams) +
+    part * (parts - 1)
+  );
 }

@@ -5,14 +5,22 @@ import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
+import type { Defines } from "../kernels/kernel-source.js";
+import type { TunedVariant } from "./kernel-choices.js";
 import {
+  isWideGemmShape,
   PANEL_TOKENS,
   panelIndex,
+  type PanelTokens,
+  usualWideGemmParameters,
   wideGemmBlocks,
+  type WideGemmParameters,
   type WideGemmRequest,
   type WideGemmShape,
   wideGemmShape,
 } from "./wide-gemm-shape.js";
+
+const FILE = "matmul/wide-gemm";
 
 /** Lanes hold operands as NVIDIA's do (kernels/device/matrix-unit.h). */
 const MATRIX_LAYOUT = 80;
@@ -37,29 +45,43 @@ export function wideGemmLaunch(
     sharedBytes,
   };
   const types = Object.fromEntries(matmuls.map(({ type }, index) => [`TYPE${index}`, type]));
-  const shapes = PANEL_TOKENS.map((tokens): WideGemmShape => wideGemmShape(request, tokens));
+  const definesFor = (tokens: PanelTokens, { teams, ring, stages }: WideGemmShape): Defines => ({
+    ...types,
+    TOKENS: tokens,
+    TEAMS: teams,
+    RING: ring,
+    STAGES: stages,
+    MATMULS: matmuls.length,
+    GATED: gated ? 1 : 0,
+    MATRIX_LAYOUT,
+    BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
+    ...matmulDefines(matmuls, activation),
+  });
+  const tuned = PANEL_TOKENS.map((tokens): TunedVariant<WideGemmParameters> =>
+    context.choices.variant<WideGemmParameters>({
+      family: "wide-gemm",
+      key: `${gated ? "gated " : ""}${Object.values(types).join(",")} ${request.rows.join("+")}x${width} t${tokens}`,
+      usual: usualWideGemmParameters(request, tokens),
+      isValid: (parameters) => isWideGemmShape(request, tokens, parameters),
+      moduleOf: (parameters) => ({
+        file: FILE,
+        defines: definesFor(tokens, wideGemmShape(request, tokens, parameters)),
+      }),
+    }),
+  );
+  const shapes = PANEL_TOKENS.map((tokens, index) => wideGemmShape(request, tokens, tuned[index].parameters));
   const blocksOf = (size: LaunchSize): number => {
     const tokens = rowsOf(size, rows);
-    return wideGemmBlocks(request, shapes[panelIndex(tokens)], tokens);
+    return wideGemmBlocks(request, tuned[panelIndex(tokens)].parameters, tokens);
   };
   return {
     label: gated ? "gate and up, wide gemm" : "wide gemm",
-    file: "matmul/wide-gemm",
+    file: FILE,
     variants: PANEL_TOKENS.map((tokens, index) => ({
       kernel: "wide_gemm",
-      defines: {
-        ...types,
-        TOKENS: tokens,
-        TEAMS: shapes[index].teams,
-        RING: shapes[index].ring,
-        STAGES: shapes[index].stages,
-        MATMULS: matmuls.length,
-        GATED: gated ? 1 : 0,
-        MATRIX_LAYOUT,
-        BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
-        ...matmulDefines(matmuls, activation),
-      },
+      defines: definesFor(tokens, shapes[index]),
       sharedBytes: shapes[index].sharedBytes,
+      tuned: tuned[index],
     })),
     choose: (size) => panelIndex(rowsOf(size, rows)),
     arguments: {
