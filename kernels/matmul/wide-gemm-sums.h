@@ -127,6 +127,24 @@ DEVICE bool add_parts(const WideGemmArguments& a, const Share& share, const Segm
 
 DEVICE float bias_of(const u8* bias, int row) { return bias == nullptr ? 0.0f : Plain<BIAS_TYPE>::value(bias, row); }
 
+/**
+ * Panels have this scale, whatever their values, since no block knows the largest of a row: 64 times as large as halves may be
+ * is more than activations are, and below 0.004, where it costs bits, values hardly count beside the others of a row.
+ */
+constexpr float kPanelScale = 64.0f;
+constexpr float kMaxHalf = 65504.0f;
+
+/** A value of the next matmul's input; infinity and NaN stay what they are. */
+DEVICE void write_panel(const WideGemmArguments& a, int token, int column, float value) {
+  const float scaled = value * (1.0f / kPanelScale), size = magnitude(scaled);
+  const float kept = size > kMaxHalf && size < float_of(0x7f800000u) ? (scaled < 0.0f ? -kMaxHalf : kMaxHalf) : scaled;
+  u16* const tile = a.panels + u64(token / kTokens) * u64(a.panel_stride) * u64(kTokens);
+  // Of each four columns first 0 and 2, then 1 and 3.
+  const int word = panel_word(kTokens, token % kTokens, wide_word(column / 4) + (column & 1) * 4);
+  tile[word * 2 + (column >> 1 & 1)] = float_to_half(kept);
+  if (column == 0) a.panel_scales[token] = kPanelScale;
+}
+
 /** All that is read of a tile of 16 tokens comes before anything of it is written, and depends on no branch. */
 DEVICE void write_sums(const WideGemmArguments& a, const Share& share, const Target& target, Tile (&sums)[kTiles]) {
   const float factor = target.factor == nullptr ? 1.0f : *target.factor;
@@ -155,8 +173,12 @@ DEVICE void write_sums(const WideGemmArguments& a, const Share& share, const Tar
       float value = soft_capped(sums[tile].values[i] * scales[i] * factor + bias[line]);
       if (GATED) value = gated_unit(value, soft_capped(sums[tile].values[i | 2] * scales[i] * up_factor + bias[1]));
       value += residual[i];
-      if (token < share.tokens && rows[line] < target.rows)
+      if (token >= share.tokens || rows[line] >= target.rows) continue;
+      if (PANELS) {
+        write_panel(a, token, rows[line], value);
+      } else {
         target.out[u64(token) * u64(target.stride) + u64(rows[line])] = value;
+      }
     }
   }
 }

@@ -7,7 +7,7 @@
 // order, so that results do not depend on which was faster.
 // Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie otherwise);
 // GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
-// (device/activation.h); BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
+// (device/activation.h); PANELS; BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
 // Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch, and left
 // so by each. Shared bytes: STAGES × kStageBytes + 1024,
 // to begin at a multiple of 1024.
@@ -37,6 +37,10 @@
 #ifndef BIAS_TYPE
 #define BIAS_TYPE 0
 #endif
+/** Whether the result of gate and up goes to the panels of the next such matmul, and not to out0. */
+#ifndef PANELS
+#define PANELS 0
+#endif
 #ifndef TEAMS
 #define TEAMS 3
 #endif
@@ -54,6 +58,7 @@
 #include "weights/half-blocks.h"
 #include "device/matrix-unit.h"
 #include "device/handover.h"
+#include "rows/wide-order.h"
 
 struct WideGemmArguments {
   /** Of tiles of TOKENS tokens, and of those slabs: kStageBytes each. */
@@ -73,6 +78,9 @@ struct WideGemmArguments {
   const float* factor1;
   const float* factor2;
   const float* residual;
+  /** The input of the next such matmul, if PANELS is 1. */
+  u16* panels;
+  float* panel_scales;
   float* partial;
   u32* arrivals;
   int rows0;
@@ -82,6 +90,8 @@ struct WideGemmArguments {
   int stride1;
   int stride2;
   int residual_stride;
+  /** Columns of a row in the panels. */
+  int panel_stride;
   int width;
   int blocks;
 };

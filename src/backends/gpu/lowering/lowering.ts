@@ -131,6 +131,7 @@ function outOf(group: Group): number | undefined {
 /** Whether a group can leave its result in this form. */
 function gives(context: LoweringContext, matmuls: MatmulLowering, group: Group, form: MatmulInput["form"]): boolean {
   if (group.form === "gated-matmul") return matmuls.gatedGives(group, form);
+  if (form === "panels") return false;
   if (group.form === "gated-norm") return true;
   if (group.form !== "single") return false;
   const { operation } = group;

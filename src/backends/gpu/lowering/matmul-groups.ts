@@ -3,7 +3,7 @@
 
 import type { SharedExpert } from "../../../graph/expert-network.js";
 import type { GatedMatmulGroup, Group, MatmulAddGroup, MatmulsGroup, WeightedRmsNorm } from "../../../graph/fusion.js";
-import type { Activation, MatmulOperation, ValueId } from "../../../graph/operation.js";
+import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
@@ -14,8 +14,8 @@ import { matmulsOf } from "./regions.js";
 import { gluRows } from "./glu.js";
 import { gemvLaunch } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
-import { wideGemmLaunch } from "./wide-gemm.js";
-import { takesWideGemm } from "./wide-gemm-shape.js";
+import { wideGemmLaunch, type WideGemmOptions } from "./wide-gemm.js";
+import { SLAB_COLUMNS, takesWideGemm } from "./wide-gemm-shape.js";
 import { gemmFloatLaunch } from "./gemm-float.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
@@ -99,7 +99,8 @@ export class MatmulLowering {
     }
     if (together && (method === "gemm" || method === "wide-gemm") && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, method, handed);
-      return [...launches, halfGemm(context, input, [first, second], activation.activation)];
+      const panels = wanted?.form === "panels" ? wanted : undefined;
+      return [...launches, halfGemm(context, input, [first, second], { gated: activation.activation, panels })];
     }
     return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
   }
@@ -150,8 +151,7 @@ export class MatmulLowering {
     if (group.form !== "matmul-add" && group.norm !== undefined) return undefined;
     const forms = new Set(matmulsOf(group).map((matmul) => formFor(this.#method(matmul))));
     const [form] = forms;
-    // Panels are written by the launch that makes them of rows.
-    return forms.size === 1 && form !== "panels" ? form : undefined;
+    return forms.size === 1 ? form : undefined;
   }
 
   /** The norm that this group begins with, if it is of this value and all its matmuls take f16 rows. */
@@ -172,6 +172,12 @@ export class MatmulLowering {
     const methods = new Set([this.#method(gate), this.#method(up)]);
     if (form === "quantized")
       return methods.size === 1 && methods.has("gemv") && launchableTogether(this.#context, gate, up);
+    if (form === "panels") {
+      const [gateType, upType] = [gate, up].map(({ weight }) => this.#context.typeOf(weight));
+      const { width } = this.#context.values[gate.out];
+      const areWhole = width % SLAB_COLUMNS === 0 && gateType === upType;
+      return areWhole && methods.size === 1 && methods.has("wide-gemm") && launchableTogether(this.#context, gate, up);
+    }
     return form === "half" && methods.size === 1 && methods.has("blas") && gate.softCap === up.softCap;
   }
 
@@ -235,11 +241,11 @@ function halfGemm(
   context: LoweringContext,
   input: MatmulInput,
   matmuls: readonly Matmul[],
-  activation?: Activation,
+  options: WideGemmOptions = {},
 ): LaunchSpec {
-  if (input.form === "panels") return wideGemmLaunch(context, input, matmuls, activation);
+  if (input.form === "panels") return wideGemmLaunch(context, input, matmuls, options);
   if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
-  return gemmLaunch(context, input, matmuls, activation);
+  return gemmLaunch(context, input, matmuls, options.gated);
 }
 
 function launchableTogether(context: LoweringContext, gate: MatmulOperation, up: MatmulOperation): boolean {

@@ -27,11 +27,18 @@ const MATRIX_LAYOUT = 80;
 
 type PanelInput = Extract<MatmulInput, { form: "panels" }>;
 
+export interface WideGemmOptions {
+  /** The two matmuls are gate and up of a gated linear unit with this activation. */
+  readonly gated?: Activation;
+  /** Where its result goes as the input of the next such matmul. */
+  readonly panels?: PanelInput | undefined;
+}
+
 export function wideGemmLaunch(
   context: LoweringContext,
   input: PanelInput,
   matmuls: readonly Matmul[],
-  activation?: Activation,
+  { gated: activation, panels }: WideGemmOptions = {},
 ): LaunchSpec {
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
@@ -53,6 +60,7 @@ export function wideGemmLaunch(
     STAGES: stages,
     MATMULS: matmuls.length,
     GATED: gated ? 1 : 0,
+    ...(panels === undefined ? {} : { PANELS: 1 }),
     MATRIX_LAYOUT,
     BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
     ...matmulDefines(matmuls, activation),
@@ -89,6 +97,9 @@ export function wideGemmLaunch(
       halves: input.halves,
       row_scales: input.rowScales,
       row_count: context.rowCount(rows),
+      panels: panels?.halves ?? 0,
+      panel_scales: panels?.rowScales ?? 0,
+      panel_stride: panels?.stride ?? 0,
       partial: regions.tilePartial,
       arrivals: regions.tileArrivals,
       width,
