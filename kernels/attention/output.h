@@ -1,9 +1,10 @@
 // How the result of attention leaves a kernel: OUTPUT 0 as f32 rows, 1 as quantized rows (where VALUE_WIDTH is a
 // multiple of 32), 2 as half rows, zeros past the width, 3 as half rows of each head, with a scale each, 4 the same in the
-// order of wide products (rows/wide-order.h, where VALUE_WIDTH is a multiple of 128). Results are averages of cached values,
+// order of wide products (rows/wide-order.h, where VALUE_WIDTH is a multiple of 128), 5 in the panels of matmul/wide-gemm.hip, whose
+// tiles are those of the step's tokens; rows are whole slabs of 128 columns. Results are averages of cached values,
 // so half rows have the scale 1; what is finite and too large for f16 (only an f32 or q8_0 cache can hold it) becomes ±65504.
 // The arguments of a kernel that writes so have these members; those of other forms are not looked at:
-//   float* out; int out_stride; i8* quantized; float* scales; float* sums; u16* halves; int half_stride; float*
+//   const StepHead* step; float* out; int out_stride; i8* quantized; float* scales; float* sums; u16* halves; int half_stride; float*
 //   row_scales; int heads;
 #pragma once
 #include "rows/prepared-row.h"
@@ -58,6 +59,14 @@ DEVICE void write_column(const Arguments& a, int token, int column, bool present
       if (column == width - 1) {
         for (int past = width; past < a.half_stride; past++) halves[past] = 0;
       }
+    }
+  }
+  if (OUTPUT == 5) {
+    if (present) {
+      const int tokens = panel_tokens(a.step->tokens);
+      u16* const tile = a.halves + u64(token / tokens) * u64(tokens) * u64(a.half_stride);
+      tile[panel_half(tokens, token % tokens, column)] = saturated_half(value);
+      if (column == 0) a.row_scales[token] = 1.0f;
     }
   }
   if (OUTPUT == 3 || OUTPUT == 4) {

@@ -139,9 +139,7 @@ DEVICE void write_panel(const WideGemmArguments& a, int token, int column, float
   const float scaled = value * (1.0f / kPanelScale), size = magnitude(scaled);
   const float kept = size > kMaxHalf && size < float_of(0x7f800000u) ? (scaled < 0.0f ? -kMaxHalf : kMaxHalf) : scaled;
   u16* const tile = a.panels + u64(token / kTokens) * u64(a.panel_stride) * u64(kTokens);
-  // Of each four columns first 0 and 2, then 1 and 3.
-  const int word = panel_word(kTokens, token % kTokens, wide_word(column / 4) + (column & 1) * 4);
-  tile[word * 2 + (column >> 1 & 1)] = float_to_half(kept);
+  tile[panel_half(kTokens, token % kTokens, column)] = float_to_half(kept);
   if (column == 0) a.panel_scales[token] = kPanelScale;
 }
 

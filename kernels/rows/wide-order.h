@@ -28,5 +28,15 @@ DEVICE int panel_word(int tokens, int token, int word) {
   return (chunk / 8 * tokens + token) * 32 + (chunk % 8 ^ token % 8) * 4 + word % 4;
 }
 
+/** The same for a column's half: of each four columns first 0 and 2, then 1 and 3 (HalfSource::crossed). */
+DEVICE int panel_half(int tokens, int token, int column) {
+  return panel_word(tokens, token, wide_word(column / 4) + (column & 1) * 4) * 2 + (column >> 1 & 1);
+}
+
+/** Tokens of the tiles that a step of so many has: PANEL_TOKENS of src/backends/gpu/lowering/wide-gemm-shape.ts. */
+DEVICE int panel_tokens(int tokens) {
+  return tokens <= 16 ? 16 : tokens <= 32 ? 32 : tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256;
+}
+
 /** Where a column's half goes. */
 DEVICE int wide_half(int column) { return (wide_word(column / 4) + (column & 2) * 2) * 2 + (column & 1); }

@@ -7,7 +7,7 @@ import type { HandedInput } from "./inputs.js";
 import { FLOAT_BYTES, HALF_BYTES } from "./regions.js";
 import { shifted } from "./scratch.js";
 
-const OUTPUTS = { floats: 0, quantized: 1, half: 2, slots: 3, wide: 4 } as const;
+const OUTPUTS = { floats: 0, quantized: 1, half: 2, slots: 3, wide: 4, panels: 5 } as const;
 
 export interface Written {
   /** What a kernel is compiled with: one set of defines, or two that steps choose from. */
@@ -39,6 +39,7 @@ export function writtenOutput(out: ValuePlace, handed: HandedInput | undefined):
       });
       return written("quantized", from);
     }
+    case "panels":
     case "half": {
       const from = (token: number): LaunchSpec["arguments"] => ({
         ...none,
@@ -46,7 +47,7 @@ export function writtenOutput(out: ValuePlace, handed: HandedInput | undefined):
         row_scales: at(handed.rowScales, token * FLOAT_BYTES),
         half_stride: handed.stride,
       });
-      return written("half", from);
+      return written(handed.form, from);
     }
     case "slots": {
       const rowHalves = handed.slots * handed.stride;
@@ -71,8 +72,6 @@ export function writtenOutput(out: ValuePlace, handed: HandedInput | undefined):
       });
       return written("floats", from);
     }
-    case "panels":
-      throw new TypeError("attention does not write panels");
     default:
       return handed satisfies never;
   }

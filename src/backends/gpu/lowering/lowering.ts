@@ -21,6 +21,7 @@ import { lowerResults } from "./results.js";
 import { lowerHeadStore } from "./rope.js";
 import { normRows } from "./rows.js";
 import { isLaunch, type StepItem } from "./step-item.js";
+import { MAX_PANEL_TOKENS, SLAB_COLUMNS } from "./wide-gemm-shape.js";
 
 /** The groups that the kernels compute. */
 export function fuseForGpu(program: Program): FusedProgram {
@@ -131,13 +132,23 @@ function outOf(group: Group): number | undefined {
 /** Whether a group can leave its result in this form. */
 function gives(context: LoweringContext, matmuls: MatmulLowering, group: Group, form: MatmulInput["form"]): boolean {
   if (group.form === "gated-matmul") return matmuls.gatedGives(group, form);
-  if (form === "panels") return false;
+  if (form === "panels") return attentionGivesPanels(context, group);
   if (group.form === "gated-norm") return true;
   if (group.form !== "single") return false;
   const { operation } = group;
   if (operation.kind === "glu") return gluGives(context, operation);
   // Quantized rows take heads of whole blocks.
   return operation.kind === "attention" && (form !== "quantized" || operation.valueWidth % 32 === 0);
+}
+
+/** Kernels compute tiles from the step's tokens: those that are split into turns must begin with whole tiles. */
+function attentionGivesPanels({ values, regions }: LoweringContext, group: Group): boolean {
+  return (
+    group.form === "single" &&
+    group.operation.kind === "attention" &&
+    values[group.operation.out].width % SLAB_COLUMNS === 0 &&
+    regions.attention.tokens % MAX_PANEL_TOKENS === 0
+  );
 }
 
 function lowerGroup(
