@@ -49,6 +49,7 @@ export const ROOMS = {
     ["lowering"],
     ["blas"],
     ["execution"],
+    ["checking"],
   ],
   chat: [["limits", "message", "prompt-text"], ["output"], ["template/jinja"], ["template"]],
   grammar: [

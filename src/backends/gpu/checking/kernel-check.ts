@@ -1,0 +1,214 @@
+// Checks the modules of a step before the first step that needs them: fragments of the program that take them are computed
+// by the device and by a CPU. A wrong module is found by exchanging one at a time for its next variant, is never used again
+// on this device, and is named in a warning; if no variant is right the program is refused.
+
+import { DisposedError, GpuError } from "../../../errors.js";
+import { type Fragment, fragmentsOf } from "../../../graph/fragments.js";
+import type { Program } from "../../../graph/program.js";
+import type { Backend } from "../../contract.js";
+import { gpuError } from "../drivers/shared/gpu-error.js";
+import { Lock } from "../drivers/shared/lock.js";
+import type { KernelGate } from "../execution/step-admission.js";
+import type { UsedModule } from "../execution/step-plan.js";
+import type { KernelChoices } from "../lowering/kernel-choices.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import { checkShapes } from "./check-steps.js";
+import { KernelTrial, type TrialHost } from "./kernel-trial.js";
+import type { ModuleTrust } from "./module-trust.js";
+import { findWrong, type WrongModules } from "./wrong-modules.js";
+
+/** Wrong modules that are replaced before one step; more than a card that computes anything right has. */
+const MAX_REPLACEMENTS = 16;
+
+/** What all programs of a device share. */
+export interface CheckedDevice {
+  readonly trust: ModuleTrust;
+  readonly choices: KernelChoices;
+  /** The device's name in messages: `hip device 0`. */
+  readonly place: string;
+  /** The card, the driver and the compiler, human-readable. */
+  readonly identity: string;
+  /** Checks of several programs run one after another: they exchange kernels for all. */
+  readonly lock: Lock;
+  openOracle(): Promise<Backend>;
+  /** Remembers what was wrong, for reports. */
+  report(notice: string): void;
+}
+
+/** A trial with what it covers. */
+interface PlannedTrial {
+  readonly trial: KernelTrial;
+  readonly modules: readonly UsedModule[];
+}
+
+/** The check of one program's kernels. */
+export class KernelCheck implements KernelGate {
+  readonly #device: CheckedDevice;
+  readonly #host: TrialHost;
+  readonly #program: Program;
+  #fragments: readonly Fragment[] | undefined;
+  #refusal: GpuError | undefined;
+
+  constructor(device: CheckedDevice, host: TrialHost, program: Program) {
+    this.#device = device;
+    this.#host = host;
+    this.#program = program;
+  }
+
+  isTrusted(name: string): boolean {
+    return this.#refusal === undefined && this.#device.trust.isTrusted(name);
+  }
+
+  async admit(size: LaunchSize, needed: () => readonly UsedModule[]): Promise<void> {
+    const { lock } = this.#device;
+    const turn = lock.take();
+    if (turn !== undefined) await turn;
+    const oracle = new Oracle(this.#device);
+    try {
+      if (this.#refusal !== undefined) throw this.#refusal;
+      await this.#admit(size, needed, () => oracle.get());
+    } finally {
+      await oracle[Symbol.asyncDispose]();
+      lock.release();
+    }
+  }
+
+  async #admit(
+    size: LaunchSize,
+    needed: () => readonly UsedModule[],
+    oracle: () => Promise<Backend>,
+  ): Promise<void> {
+    const { trust } = this.#device;
+    for (let turn = 0; turn <= MAX_REPLACEMENTS; turn++) {
+      const open = needed().filter(({ name }) => !trust.isTrusted(name));
+      if (open.length === 0) return;
+      try {
+        const failed = await this.#firstFault(this.#plan(size, open), oracle);
+        if (failed === undefined) {
+          trust.takeUnchecked(open.map(({ name }) => name));
+          return;
+        }
+        await this.#replace(failed.trial, failed.fault, oracle);
+      } catch (error) {
+        this.#forgive(error);
+        trust.takeUnchecked(needed().map(({ name }) => name));
+        return;
+      }
+    }
+    throw this.#refuse("kernels", "more kernels than can be replaced compute wrong results");
+  }
+
+  /** Runs trials until one is wrong; modules of those that are right have passed. */
+  async #firstFault(
+    trials: readonly PlannedTrial[],
+    oracle: () => Promise<Backend>,
+  ): Promise<{ readonly trial: KernelTrial; readonly fault: string } | undefined> {
+    const wrong: { readonly trial: KernelTrial; readonly fault: string }[] = [];
+    for (const { trial, modules } of trials) {
+      const fault = await trial.fault(oracle);
+      if (fault === undefined) this.#device.trust.pass(modules.map(({ name }) => name));
+      else wrong.push({ trial, fault });
+    }
+    return wrong[0];
+  }
+
+  /** As few trials as cover all of these modules that any covers. */
+  #plan(size: LaunchSize, open: readonly UsedModule[]): readonly PlannedTrial[] {
+    const { limits, weights } = this.#host;
+    this.#fragments ??= fragmentsOf(this.#program, {
+      contextTokens: limits.contextTokens,
+      describe: (weight) => `${weights[weight].descriptor.layout.name} ${this.#program.weights[weight].isGate ?? false}`,
+    });
+    const left = new Set(open.map(({ name }) => name));
+    const trials: PlannedTrial[] = [];
+    for (const shape of checkShapes(size, limits)) {
+      for (const fragment of this.#fragments) {
+        if (left.size === 0) return trials;
+        const trial = new KernelTrial(this.#host, fragment, shape);
+        const modules = trial.modules();
+        if (!modules.some(({ name }) => left.has(name))) continue;
+        for (const { name } of modules) left.delete(name);
+        trials.push({ trial, modules });
+      }
+    }
+    return trials;
+  }
+
+  async #replace(trial: KernelTrial, fault: string, oracle: () => Promise<Backend>): Promise<void> {
+    const { choices, trust, identity, place } = this.#device;
+    const found = await findWrong({
+      choices,
+      isTrusted: (name) => trust.isTrusted(name),
+      modules: (trialChoices) => trial.modules(trialChoices),
+      isRight: async (trialChoices) => (await trial.fault(oracle, trialChoices)) === undefined,
+    });
+    if (found === undefined) throw this.#refuse(kernelNames(trial.modules()), `in ${trial.fragment.name}, ${fault}`);
+    for (const module of found.wrong) choices.avoid(module);
+    trust.fail(found.wrong.map(({ name }) => name));
+    const notice = `[${place}] ${wrongText(found)} computed wrong results on ${identity} (in ${trial.fragment.name}, ${fault}); ${replacementText(found)}`;
+    this.#device.report(notice);
+    process.emitWarning(notice, { type: "RocmForgeWarning", code: "ROCMFORGE_WRONG_KERNEL" });
+  }
+
+  #refuse(kernels: string, reason: string): GpuError {
+    const { place, identity } = this.#device;
+    this.#refusal = gpuError({
+      kind: "wrong results",
+      place,
+      what: `${kernels}: no variant computes right results on ${identity}: ${reason}`,
+      details: { kernels, identity },
+    });
+    return this.#refusal;
+  }
+
+  /** A check that cannot be made costs certainty, not the step; a failing device or a refusal ends it. */
+  #forgive(error: unknown): void {
+    if (error instanceof GpuError && error.code !== "GPU_OUT_OF_MEMORY") throw error;
+    if (error instanceof GpuError || error instanceof DisposedError) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    process.emitWarning(`[${this.#device.place}] kernels could not be checked: ${reason}`, {
+      type: "RocmForgeWarning",
+      code: "ROCMFORGE_UNCHECKED_KERNELS",
+    });
+  }
+}
+
+/** The CPU that results are compared with, opened if it is needed. */
+class Oracle implements AsyncDisposable {
+  readonly #device: CheckedDevice;
+  #opening: Promise<Backend> | undefined;
+
+  constructor(device: CheckedDevice) {
+    this.#device = device;
+  }
+
+  get(): Promise<Backend> {
+    this.#opening ??= this.#device.openOracle();
+    return this.#opening;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.[Symbol.asyncDispose]();
+  }
+}
+
+function wrongText({ wrong }: WrongModules): string {
+  const kernels = wrong.map(({ kernels: names, name }) => `${names.join(", ")} (kernels/${fileText(name)})`);
+  return `the kernel${wrong.length > 1 ? "s" : ""} ${kernels.join(" and ")}`;
+}
+
+/** `matmul/gemv.hip with ROWS=2 SPLIT=1` */
+function fileText(name: string): string {
+  const [file, ...defines] = name.split(" ").filter((part) => part !== "");
+  return defines.length === 0 ? `${file}.hip` : `${file}.hip with ${defines.join(" ")}`;
+}
+
+function replacementText({ replacements }: WrongModules): string {
+  if (replacements.length === 0) return "steps are computed without it";
+  return `replaced by ${replacements.map(({ name }) => fileText(name)).join(" and ")}, which computes the right ones`;
+}
+
+function kernelNames(modules: readonly UsedModule[]): string {
+  return [...new Set(modules.flatMap(({ kernels }) => kernels))].join(", ");
+}

@@ -1,0 +1,202 @@
+// One fragment of a program with one size of step, computed by the device and by a CPU. The CPU's results are computed
+// once, the device's as often as kernels are exchanged.
+
+import type { Fragment } from "../../../graph/fragments.js";
+import { RandomSource } from "../../../sampler/rng.js";
+import { layoutByName } from "../../../quant/layout.js";
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
+import type { DeviceTensor } from "../../../tensor/device-tensor.js";
+import { LazyTensor } from "../../../tensor/lazy-tensor.js";
+import type { Program } from "../../../graph/program.js";
+import type { CompiledProgram, KvCache, KvCacheOptions, OutputRow, ProgramLimits, TensorSource } from "../../contract.js";
+import type { Backend } from "../../contract.js";
+import { largestError } from "../../row-error.js";
+import type { GpuProgram } from "../execution/program.js";
+import type { UsedModule } from "../execution/step-plan.js";
+import type { KernelChoices } from "../lowering/kernel-choices.js";
+import { OUTPUT_WANTS, outputFault } from "./output-check.js";
+import { type CheckShape, type CheckSteps, checkSteps, wanting } from "./check-steps.js";
+
+/**
+ * The largest squared error over squared size. Activations are quantized to 8 bits in some matmuls and rounded to f16 in
+ * others, and both sides choose by themselves; a block has two or three matmuls in a row.
+ */
+const TOLERANCE = 2e-3;
+/** The same for fragments without quantized weights. */
+const FLOAT_BYTES = 4;
+
+/** What a trial needs of the device's backend and of the program that is checked. */
+export interface TrialHost {
+  /** The weights of the whole program. */
+  readonly weights: readonly LazyTensor[];
+  readonly limits: ProgramLimits;
+  compile(
+    program: Program,
+    weights: readonly LazyTensor[],
+    limits: ProgramLimits,
+    choices: KernelChoices | undefined,
+  ): GpuProgram;
+  upload(source: TensorSource): Promise<DeviceTensor>;
+  /** Where a tensor of the device came from. */
+  sourceOf(tensor: DeviceTensor): TensorSource | undefined;
+  createKvCache(options: KvCacheOptions): KvCache;
+}
+
+/** Why results are wrong, human-readable; undefined if they are right. */
+export type TrialFault = string | undefined;
+
+/** A fragment and a step of it. */
+export class KernelTrial {
+  readonly fragment: Fragment;
+  readonly #host: TrialHost;
+  readonly #steps: CheckSteps;
+  /** The contents of each table of inputs, by its weight. */
+  readonly #tables = new Map<number, Float32Array>();
+  #expected: Promise<readonly OutputRow[]> | undefined;
+
+  constructor(host: TrialHost, fragment: Fragment, shape: CheckShape) {
+    this.fragment = fragment;
+    this.#host = host;
+    const random = new RandomSource(fragment.program.operations.length * 1009 + shape.tokens);
+    for (const [id, weight] of fragment.weights.entries()) {
+      if (weight === undefined) this.#tables.set(id, randomTable(fragment.program.weights[id].shape, random));
+    }
+    this.#steps = checkSteps(fragment, shape, host.limits, () => random.next());
+  }
+
+  /** All modules that it runs with these choices; the device's own if there are none. */
+  modules(choices?: KernelChoices): readonly UsedModule[] {
+    using program = this.#compile(choices, this.#descriptorsOnly());
+    const modules = this.#steps.sizes.flatMap((size) => program.modulesFor(size));
+    return [...new Map(modules.map((module) => [module.name, module])).values()];
+  }
+
+  /** Computes on both sides and compares. */
+  async fault(oracle: () => Promise<Backend>, choices?: KernelChoices): Promise<TrialFault> {
+    this.#expected ??= this.#compute(await oracle());
+    // The device's failure is reported first.
+    this.#expected.catch(() => {});
+    const [found, ...answers] = await this.#onDevice(choices);
+    const expected = await this.#expected;
+    const { error, row } = largestError(found, expected, (index) => this.#residualsOf(index));
+    if (process.env["RF_DEBUG"]) console.log(this.fragment.name, this.#steps.step.tokens.length, error, row);
+    if (!(error <= TOLERANCE)) {
+      const size = Number.isFinite(error) ? `off by ${(Math.sqrt(error) * 100).toPrecision(3)} %` : "not finite";
+      return `row ${this.#steps.step.outputs[row].row} of ${this.#steps.step.tokens.length} is ${size}`;
+    }
+    return answers.length === 0 ? undefined : outputFault(found, answers);
+  }
+
+  async #onDevice(choices: KernelChoices | undefined): Promise<(readonly OutputRow[])[]> {
+    const weights = this.fragment.weights.map((weight, id) =>
+      weight === undefined ? this.#table(id, (source) => this.#host.upload(source)) : this.#host.weights[weight],
+    );
+    const program = this.#compile(choices, weights);
+    try {
+      const cache = this.#cache((options) => this.#host.createKvCache(options));
+      try {
+        return await this.#rows(program, cache, { whole: true });
+      } finally {
+        cache?.[Symbol.dispose]();
+      }
+    } finally {
+      await program.ended();
+      for (const id of this.#tables.keys()) weights[id].evict();
+    }
+  }
+
+  async #compute(oracle: Backend): Promise<readonly OutputRow[]> {
+    const weights = await Promise.all(
+      this.fragment.weights.map((weight, id) =>
+        weight === undefined ? this.#table(id, (source) => oracle.upload(source)) : this.#copyFor(oracle, weight),
+      ),
+    );
+    try {
+      using program = oracle.compile(this.fragment.program, weights, this.#steps.limits);
+      using cache = this.#cache((options) => oracle.createKvCache(options));
+      const [rows] = await this.#rows(program, cache, { whole: false });
+      return rows;
+    } finally {
+      for (const weight of weights) weight.evict();
+    }
+  }
+
+  /** The rows of the step, and of the same step for each further kind of output. */
+  async #rows(
+    program: CompiledProgram,
+    cache: KvCache | undefined,
+    { whole }: { readonly whole: boolean },
+  ): Promise<(readonly OutputRow[])[]> {
+    const { before, step, needed } = this.#steps;
+    if (before !== undefined) await program.run(before, cache);
+    const asked = whole ? step : needed;
+    if (this.fragment.program.logits === undefined) return [await program.run(asked, cache)];
+    const rows = [await program.run(wanting(asked, { kind: "logits" }), cache)];
+    // Fragments with logits have no cache that a step could find changed.
+    for (const want of whole ? OUTPUT_WANTS : []) rows.push(await program.run(wanting(asked, want), cache));
+    return rows;
+  }
+
+  #compile(choices: KernelChoices | undefined, weights: readonly LazyTensor[]): GpuProgram {
+    return this.#host.compile(this.fragment.program, weights, this.#steps.limits, choices);
+  }
+
+  #cache(create: (options: KvCacheOptions) => KvCache): KvCache | undefined {
+    if (!this.fragment.needsCache) return undefined;
+    const { blocks, stateSlots, limits } = this.#steps;
+    const { blockTokens, kvCacheType: type } = limits;
+    return create({ ...this.fragment.program.kv, blocks, blockTokens, stateSlots, type });
+  }
+
+  /** The weight for another backend, from where the device's own came from. */
+  async #copyFor(oracle: Backend, weight: number): Promise<LazyTensor> {
+    const tensor = await this.#host.weights[weight].load();
+    const source = this.#host.sourceOf(tensor);
+    if (source === undefined) throw new TypeError(`the origin of ${tensor.descriptor.name} is not known`);
+    return new LazyTensor(source.descriptor, () => oracle.upload(source));
+  }
+
+  #table(id: number, upload: (source: TensorSource) => Promise<DeviceTensor>): LazyTensor {
+    const descriptor = this.#descriptor(id);
+    const values = this.#tables.get(id) ?? new Float32Array();
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    const source: TensorSource = {
+      descriptor,
+      read: async (target, byteOffset) => target.set(bytes.subarray(byteOffset, byteOffset + target.length)),
+      mappedLocation: () => undefined,
+    };
+    return new LazyTensor(descriptor, () => upload(source));
+  }
+
+  #descriptor(id: number): TensorDescriptor {
+    const { name, shape } = this.fragment.program.weights[id];
+    const elements = shape.reduce((total, dimension) => total * dimension, 1);
+    return { name, layout: layoutByName("F32"), shape, elements, sizeBytes: elements * FLOAT_BYTES };
+  }
+
+  /** Weights that are never loaded: for lowering. */
+  #descriptorsOnly(): readonly LazyTensor[] {
+    const refuse = (): Promise<never> => Promise.reject(new TypeError("only the descriptor is used"));
+    return this.fragment.weights.map((weight, id) =>
+      weight === undefined ? new LazyTensor(this.#descriptor(id), refuse) : this.#host.weights[weight],
+    );
+  }
+
+  /** Inputs of an output row that may be part of its result. */
+  #residualsOf(index: number): readonly Float32Array[] {
+    const { tokens, outputs } = this.#steps.step;
+    const token = tokens[outputs[index].row];
+    return this.fragment.residuals.map((id) => {
+      const [width] = this.fragment.program.weights[id].shape;
+      return (this.#tables.get(id) ?? new Float32Array()).subarray(token * width, (token + 1) * width);
+    });
+  }
+}
+
+/** Bell-shaped numbers of deviation 1. */
+function randomTable(shape: readonly number[], random: RandomSource): Float32Array {
+  const values = new Float32Array(shape.reduce((total, dimension) => total * dimension, 1));
+  for (let index = 0; index < values.length; index++)
+    values[index] = 2 * (random.next() + random.next() + random.next()) - 3;
+  return values;
+}

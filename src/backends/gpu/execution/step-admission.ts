@@ -1,0 +1,69 @@
+// What happens before the launches of a step are taken from a plan: modules that have not been checked on this device are
+// checked, and if modules have been exchanged since the plan was lowered, it is lowered anew.
+
+import { bucketSize } from "../lowering/step-bucket.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import type { LoweringContext } from "../lowering/context.js";
+import type { StepGraphs } from "./step-graphs.js";
+import type { UsedModule } from "./step-plan.js";
+import type { StepPlans } from "./step-plans.js";
+
+/** Decides before a step whether its kernels can be trusted. */
+export interface KernelGate {
+  /** Whether a module of this name needs no check any more. */
+  isTrusted(name: string): boolean;
+  /**
+   * Resolves when every module that a step of this size needs is trusted: `needed` lists them, and lists others if wrong
+   * ones were replaced. Rejects if there is no right one.
+   */
+  admit(size: LaunchSize, needed: () => readonly UsedModule[]): Promise<void>;
+}
+
+/** Admits the steps of one program. */
+export class StepAdmission {
+  readonly #context: LoweringContext;
+  readonly #plans: StepPlans;
+  readonly #graphs: StepGraphs;
+  readonly #gate: KernelGate | undefined;
+  #version: number;
+
+  /** Without a gate every step is admitted. */
+  constructor(context: LoweringContext, plans: StepPlans, graphs: StepGraphs, gate: KernelGate | undefined) {
+    this.#context = context;
+    this.#plans = plans;
+    this.#graphs = graphs;
+    this.#gate = gate;
+    this.#version = context.choices.version;
+  }
+
+  /** The size that a graph for such a step is captured for; undefined if it has none. */
+  bucketOf(size: LaunchSize): LaunchSize | undefined {
+    const { regions, options } = this.#context;
+    const { maxTokens, maxOutputs } = options.limits;
+    return bucketSize(size, { maxTokens: Math.min(maxTokens, regions.attention.tokens), maxOutputs });
+  }
+
+  /** Drops launches and graphs that were made before kernels were exchanged. */
+  followChoices(): void {
+    const { version } = this.#context.choices;
+    if (version === this.#version) return;
+    this.#version = version;
+    this.#graphs.clear();
+    this.#plans.clear();
+  }
+
+  /** Resolves when the step's modules are checked; those of its graph as well. Undefined if nothing is left to do. */
+  admit(size: LaunchSize): Promise<void> | undefined {
+    const gate = this.#gate;
+    if (gate === undefined) return undefined;
+    const bucket = this.bucketOf(size);
+    const sizes = bucket === undefined ? [size] : [size, bucket];
+    if (sizes.every((each) => this.#plans.missingFor(each).length === 0)) return undefined;
+    const needed = (): readonly UsedModule[] => {
+      this.followChoices();
+      return sizes.flatMap((each) => this.#plans.modulesFor(each));
+    };
+    if (needed().every(({ name }) => gate.isTrusted(name))) return undefined;
+    return gate.admit(size, needed).then(() => this.followChoices());
+  }
+}
