@@ -312,7 +312,7 @@ export function openGpuBackend({
     compiler: compiler.identity,
     poor: poorDefaults,
   });
-  const identity = `${properties.name} (${properties.architecture}) with driver ${driver.version} and ${compiler.identity}`;
+  const identity = `${properties.name} (${properties.architecture}) with driver ${driver.version} and ${compiler.release ?? compiler.identity}`;
   try {
     return new GpuBackend(device, new KernelStore(device, compiler), {
       name,

@@ -49,13 +49,15 @@ export function checkShapes(size: LaunchSize, { contextTokens, blockTokens }: Pr
   const decoding = size.longestRun === 1;
   const counts = [...BATCHES, size.tokens].filter((count) => count <= size.tokens);
   const distinct = [...new Set(counts)].sort((left, right) => left - right);
-  return distinct.map((tokens) => {
-    const run = decoding ? 1 : tokens;
-    const longest = Math.min(contextTokens, Math.max(size.longest, size.splits * SPLIT_POSITIONS - blockTokens + 1));
-    const first = decoding ? longest - 1 : size.longest - size.longestRun;
-    const depth = Math.max(0, Math.floor(Math.min(first, contextTokens - run) / blockTokens) * blockTokens);
+  const shapeOf = (tokens: number, first: number): CheckShape => {
+    const last = Math.min(first, contextTokens - (decoding ? 1 : tokens));
+    const depth = Math.max(0, Math.floor(last / blockTokens) * blockTokens);
     return { tokens, decoding, depth, outputs: Math.max(1, Math.min(size.outputs, tokens)) };
-  });
+  };
+  const longest = Math.max(size.longest, size.splits * SPLIT_POSITIONS - blockTokens + 1);
+  const first = decoding ? Math.min(contextTokens, longest) - 1 : size.longest - size.longestRun;
+  // Whether a short sequence leaves its attention in parts depends on where memory happens to be free.
+  return [...distinct.map((tokens) => shapeOf(tokens, first)), shapeOf(size.tokens, first + SPLIT_POSITIONS)];
 }
 
 /** Draws a number from 0 to just below 1. */

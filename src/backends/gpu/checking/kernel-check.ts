@@ -3,7 +3,7 @@
 // on this device, and is named in a warning; if no variant is right the program is refused.
 
 import { DisposedError, GpuError } from "../../../errors.js";
-import { type Fragment, fragmentsOf } from "../../../graph/fragments.js";
+import type { Fragment } from "../../../graph/fragments.js";
 import type { Program } from "../../../graph/program.js";
 import type { Backend } from "../../contract.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
@@ -12,9 +12,9 @@ import type { KernelGate } from "../execution/step-admission.js";
 import type { UsedModule } from "../execution/step-plan.js";
 import type { KernelChoices } from "../lowering/kernel-choices.js";
 import type { LaunchSize } from "../lowering/launch.js";
-import { checkShapes } from "./check-steps.js";
-import { KernelTrial, type TrialHost } from "./kernel-trial.js";
+import type { KernelTrial, TrialHost } from "./kernel-trial.js";
 import type { ModuleTrust } from "./module-trust.js";
+import { fragmentsFor, type PlannedTrial, planTrials } from "./trial-plan.js";
 import { findWrong, type WrongModules } from "./wrong-modules.js";
 
 /** Wrong modules that are replaced before one step; more than a card that computes anything right has. */
@@ -33,12 +33,6 @@ export interface CheckedDevice {
   openOracle(): Promise<Backend>;
   /** Remembers what was wrong, for reports. */
   report(notice: string): void;
-}
-
-/** A trial with what it covers. */
-interface PlannedTrial {
-  readonly trial: KernelTrial;
-  readonly modules: readonly UsedModule[];
 }
 
 /** The check of one program's kernels. */
@@ -112,26 +106,9 @@ export class KernelCheck implements KernelGate {
     return wrong[0];
   }
 
-  /** As few trials as cover all of these modules that any covers. */
   #plan(size: LaunchSize, open: readonly UsedModule[]): readonly PlannedTrial[] {
-    const { limits, weights } = this.#host;
-    this.#fragments ??= fragmentsOf(this.#program, {
-      contextTokens: limits.contextTokens,
-      describe: (weight) => `${weights[weight].descriptor.layout.name} ${this.#program.weights[weight].isGate ?? false}`,
-    });
-    const left = new Set(open.map(({ name }) => name));
-    const trials: PlannedTrial[] = [];
-    for (const shape of checkShapes(size, limits)) {
-      for (const fragment of this.#fragments) {
-        if (left.size === 0) return trials;
-        const trial = new KernelTrial(this.#host, fragment, shape);
-        const modules = trial.modules();
-        if (!modules.some(({ name }) => left.has(name))) continue;
-        for (const { name } of modules) left.delete(name);
-        trials.push({ trial, modules });
-      }
-    }
-    return trials;
+    this.#fragments ??= fragmentsFor(this.#host, this.#program);
+    return planTrials(this.#host, this.#fragments, size, open).trials;
   }
 
   async #replace(trial: KernelTrial, fault: string, oracle: () => Promise<Backend>): Promise<void> {
