@@ -1,15 +1,20 @@
-// Ten wrong kernels, one of each family: each is found before the first token is delivered, named, and replaced by its next
-// variant, which gives the right text.
+// Ten wrong kernels, one of each family: each is found before the first token that it would have computed is delivered, is
+// named, and is replaced by its next variant, which gives the right text.
 
-import { afterAll, afterEach, expect, it, vi } from "vitest";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeEach, expect, it, vi } from "vitest";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { describeEmulator } from "../emulator/build.js";
-import { CheckedDevices, type WrongKernel } from "./wrong-kernels.js";
+import { remembered } from "../../support/remembered.js";
+import { CheckedDevices, type SmallModel, type WrongKernel } from "./wrong-kernels.js";
 
 const folder = new TemporaryFolder();
 const devices = new CheckedDevices(folder);
 afterAll(() => folder[Symbol.dispose]());
-afterEach(() => void vi.restoreAllMocks());
+const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+beforeEach(() => void warnings.mockClear());
+afterAll(() => warnings.mockRestore());
 
 const WRONG_KERNELS: readonly WrongKernel[] = [
   { family: "GEMV", model: "dense", fault: "matmul/gemv:dot" },
@@ -24,11 +29,24 @@ const WRONG_KERNELS: readonly WrongKernel[] = [
   { family: "recurrent", model: "hybrid", fault: "recurrent/delta-net:lane" },
 ];
 
+/** What a device without faults gives; its kernels pass. */
+const right = remembered(async (model: SmallModel) => {
+  const { text, notices, checks } = await devices.generate(model);
+  expect(notices).toEqual([]);
+  expect(checks).toBeGreaterThan(0);
+  return text;
+});
+
+/** The record in a cache folder. */
+function recordIn(cache: string): string {
+  const name = readdirSync(cache).find((file) => /^device-[0-9a-f]+\.json$/.test(file));
+  if (name === undefined) throw new TypeError("there is no record");
+  return join(cache, name);
+}
+
 describeEmulator("wrong kernels", () => {
   it.each(WRONG_KERNELS)("$family: $fault is named and replaced", async ({ model, fault }) => {
-    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    const right = await devices.generate(model);
-    expect(right.notices).toEqual([]);
+    const expected = await right(model);
     expect(warnings).not.toHaveBeenCalled();
     const { text, notices } = await devices.generate(model, { fault });
     const [file] = fault.split(":");
@@ -38,6 +56,54 @@ describeEmulator("wrong kernels", () => {
       type: "RocmForgeWarning",
       code: "ROCMFORGE_WRONG_KERNEL",
     });
-    expect(text).toBe(right.text);
+    expect(text).toBe(expected);
+  });
+
+  it("other parameters take the place of a variant that is wrong alone", async () => {
+    // Only one of the parameters' values is broken.
+    const { text, notices } = await devices.generate("dense", { fault: "matmul/gemv+ROWS=1:dot" });
+    expect(notices).toHaveLength(1);
+    expect(notices[0]).toMatch(/gemv_1 \(kernels\/matmul\/gemv\.hip with [^)]*ROWS=1 /);
+    expect(notices[0]).toMatch(/replaced by matmul\/gemv\.hip with [^,]*ROWS=[24] /);
+    expect(notices[0]).not.toContain("CAREFUL");
+    expect(text).toBe(await right("dense"));
+  });
+
+  it("the next start finds in the record what to avoid, and checks nothing", async () => {
+    const [fault, cache] = ["rows/outputs:block", devices.newCache()];
+    const first = await devices.generate("dense", { fault, cache });
+    const record = JSON.parse(readFileSync(recordIn(cache), "utf8")) as { readonly modules: Record<string, string> };
+    expect(record.modules["rows/outputs "]).toBe("failed");
+    expect(record.modules["rows/outputs CAREFUL=1"]).toBe("passed");
+    warnings.mockClear();
+    const second = await devices.generate("dense", { fault, cache });
+    expect(second).toEqual({ text: first.text, notices: [], checks: 0 });
+    expect(warnings).not.toHaveBeenCalled();
+    // A damaged record is none.
+    writeFileSync(recordIn(cache), "{");
+    const third = await devices.generate("dense", { fault, cache });
+    expect(third.checks).toBeGreaterThan(0);
+    expect(third.text).toBe(first.text);
+  });
+
+  it("a model is refused if no variant is right", async () => {
+    const refused = devices.generate("dense", { fault: "rows/outputs:block!" });
+    await expect(refused).rejects.toMatchObject({
+      code: "GPU_WRONG_RESULTS",
+      message: expect.stringContaining("choose_outputs"),
+      details: { kernels: expect.stringContaining("choose_outputs"), identity: expect.stringContaining("gfx1100") },
+    });
+  });
+
+  it("nothing is compared if checks are off", async () => {
+    vi.stubEnv("ROCMFORGE_GPU_CHECKS", "off");
+    try {
+      const fault = "matmul/gemm:block";
+      const { text, notices, checks } = await devices.generate("dense", { fault });
+      expect({ notices, checks }).toEqual({ notices: [], checks: 0 });
+      expect(text).not.toBe(await right("dense"));
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 });

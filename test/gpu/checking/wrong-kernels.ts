@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { type GpuBackend, openGpuBackend } from "../../../src/backends/gpu/backend.js";
 import { createCpuBackend } from "../../../src/backends/cpu/backend.js";
+import type { Backend } from "../../../src/backends/contract.js";
 import { u32 } from "../../../src/gguf/entry.js";
 import { writeGguf } from "../../../src/gguf/writer.js";
 import { Model } from "../../../src/model/model.js";
@@ -97,6 +98,18 @@ export interface WrongKernel {
 export interface CheckedText {
   readonly text: string;
   readonly notices: readonly string[];
+  /** How often kernels were compared with a CPU. */
+  readonly checks: number;
+}
+
+interface DeviceSettings {
+  /** Of the compiler; absent: it has none. */
+  readonly fault?: string;
+  readonly waveSize?: WaveSize;
+  /** The folder for compiled kernels and records; a new one by default. */
+  readonly cache?: string;
+  /** Whether kernels are checked; they are by default. */
+  readonly checked?: boolean;
 }
 
 /** Runs small models on emulated devices that check their kernels. */
@@ -114,29 +127,31 @@ export class CheckedDevices {
     return this.#folder.file(`cache-${this.#caches++}`);
   }
 
-  /** The text of a model on a device whose compiler has this fault; none if it is absent. */
-  async generate(
-    model: SmallModel,
-    { fault, waveSize = 32, cache = this.newCache() }: { fault?: string; waveSize?: WaveSize; cache?: string } = {},
-  ): Promise<CheckedText> {
-    await using backend = this.open(fault, waveSize, cache);
-    await using opened = await Model.open(await this.#path(model), backend, { contextTokens: 256 });
-    const { text } = await opened.generate(PROMPT, { maxTokens: NEW_TOKENS, temperature: 0 });
-    return { text, notices: backend.notices() };
+  /** The text of a model on a device with these settings. */
+  async generate(model: SmallModel, settings: DeviceSettings = {}): Promise<CheckedText> {
+    return await this.generateFrom(await this.#path(model), settings);
   }
 
-  open(fault: string | undefined, waveSize: WaveSize, cache: string): GpuBackend {
+  /** The same for the model in a file. */
+  async generateFrom(path: string, settings: DeviceSettings = {}): Promise<CheckedText> {
+    let checks = 0;
+    await using backend = this.#open(settings, () => checks++);
+    await using opened = await Model.open(path, backend, { contextTokens: 256 });
+    const { text } = await opened.generate(PROMPT, { maxTokens: NEW_TOKENS, temperature: 0 });
+    return { text, notices: backend.notices(), checks };
+  }
+
+  #open({ fault, waveSize = 32, cache = this.newCache(), checked = true }: DeviceSettings, onCheck: () => void): GpuBackend {
     const name = `checked-${waveSize}${fault === undefined ? "" : `-${fault.replaceAll(/\W+/g, "-")}`}`;
     const settings = { waveSize, wrongCode: fault === undefined ? [] : [fault] };
     const hip = emulatedHip(name, settings);
     // Of the processes that compile.
     Object.assign(process.env, settingVariables(settings), { ROCMFORGE_KERNEL_CACHE: cache });
-    return openGpuBackend({
-      ...hip,
-      name: "hip",
-      backendOptions: {},
-      openOracle: async () => createCpuBackend({ threads: 2 }),
-    });
+    const openOracle = async (): Promise<Backend> => {
+      onCheck();
+      return createCpuBackend({ threads: 2 });
+    };
+    return openGpuBackend({ ...hip, name: "hip", backendOptions: {}, ...(checked ? { openOracle } : {}) });
   }
 
   async #write(model: SmallModel): Promise<string> {
