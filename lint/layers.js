@@ -24,7 +24,7 @@ export const LAYERS = [
   ["backends/contract"],
   ["sampler"],
   ["loader", "architectures", "backends"],
-  ["plan"],
+  ["plan", "verify"],
   ["kv-cache", "tokenizer", "chat", "grammar", "worker", "log"],
   ["scheduler"],
   ["speculation"],

@@ -9,8 +9,10 @@ import { MAX_SMALL_BATCH, MIN_BLAS_BATCH } from "../lowering/matmul-selection.js
 import { exactSize } from "../lowering/step-bucket.js";
 import { SPLIT_POSITIONS, TILE_TOKENS } from "../memory/kv-layout.js";
 
-/** Rows whose results are compared. */
+/** Rows of a step whose results are compared. */
 const MAX_COMPARED = 12;
+/** Rows of all rounds together: a kernel that is wrong for some inputs alone shows in one of several. */
+const MIN_COMPARED = 8;
 /** Rows of a long step that others depend on are compared among the first so many: later ones would take a CPU long. */
 const MAX_SEQUENCE_ROWS = 96;
 /** Batches that have kernels of their own, from the smallest on: see matmul-selection.ts. */
@@ -33,15 +35,21 @@ export interface CheckShape {
 export interface CheckSteps {
   /** Fills the shared block and the shared state; absent if no sequence has earlier positions. */
   readonly before: StepInput | undefined;
-  readonly step: StepInput;
-  /** The part of the step that its outputs depend on, for a slower backend. */
-  readonly needed: StepInput;
-  /** The sizes of the first two. */
+  /** Steps of one shape with different tokens, as many as give enough rows. */
+  readonly rounds: readonly CheckRound[];
+  /** The sizes of a round and of the step before. */
   readonly sizes: readonly LaunchSize[];
   readonly limits: ProgramLimits;
   /** Blocks and state slots of the cache. */
   readonly blocks: number;
   readonly stateSlots: number;
+}
+
+/** A step of a check. */
+export interface CheckRound {
+  readonly step: StepInput;
+  /** The part of the step that its outputs depend on, for a slower backend. */
+  readonly needed: StepInput;
 }
 
 /** Shapes that may take the kernels of a step of this size, the cheapest first. */
@@ -75,7 +83,7 @@ export function checkSteps(fragment: Fragment, shape: CheckShape, limits: Progra
   const drawn = (count: number): Int32Array =>
     Int32Array.from({ length: count }, () => Math.floor(draw() * fragment.tokens));
   const isDeep = fragment.needsCache && starts.some((start) => start > 0);
-  const step: StepInput = {
+  const round = (): StepInput => ({
     tokens: drawn(tokens),
     positions: Int32Array.from({ length: tokens }, (_, row) => (decoding ? starts[row] : starts[0] + row)),
     sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, index) => index * run),
@@ -84,14 +92,14 @@ export function checkSteps(fragment: Fragment, shape: CheckShape, limits: Progra
       : [],
     outputs: rows.map((row) => ({ row, want: HIDDEN })),
     ...(fragment.program.kv.states === undefined ? {} : states(starts, run)),
-  };
+  });
+  const rounds = Array.from({ length: Math.ceil(MIN_COMPARED / rows.length) }, round);
   const before = isDeep ? fillingStep(drawn(blockTokens), fragment) : undefined;
   const countTokens = Math.max(tokens, blockTokens);
   return {
     before,
-    step,
-    needed: neededPart(step, fragment),
-    sizes: [step, ...(before === undefined ? [] : [before])].map((each) => sizeOf(each, fragment)),
+    rounds: rounds.map((step) => ({ step, needed: neededPart(step, fragment) })),
+    sizes: [rounds[0], ...(before === undefined ? [] : [before])].map((each) => sizeOf(each, fragment)),
     limits: { ...limits, contextTokens, maxTokens: countTokens, maxOutputs: rows.length, ignoreMemoryCheck: true },
     blocks: 1 + sequences * ownBlocks,
     stateSlots: 1 + sequences,

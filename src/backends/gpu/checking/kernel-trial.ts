@@ -14,7 +14,7 @@ import { largestError } from "../../row-error.js";
 import type { GpuProgram } from "../execution/program.js";
 import type { UsedModule } from "../execution/step-plan.js";
 import type { KernelChoices } from "../lowering/kernel-choices.js";
-import { OUTPUT_WANTS, outputFault } from "./output-check.js";
+import { OUTPUT_WANTS, outputFault } from "../../output-check.js";
 import { type CheckShape, type CheckSteps, checkSteps, wanting } from "./check-steps.js";
 
 /**
@@ -48,6 +48,17 @@ export interface TrialHost {
 /** Why results are wrong, human-readable; undefined if they are right. */
 export type TrialFault = string | undefined;
 
+/** What one side has computed. */
+interface Rounds {
+  /** Rows of each round: hidden states, or logits if the fragment has them. */
+  readonly rounds: readonly (readonly OutputRow[])[];
+  /** Rows of the first round for each of `OUTPUT_WANTS`. */
+  readonly answers: readonly (readonly OutputRow[])[];
+}
+
+/** Whether the rows of a round are right. */
+type RoundJudge = (round: number, rows: readonly OutputRow[]) => Promise<boolean>;
+
 /** A fragment and a step of it. */
 export class KernelTrial {
   readonly fragment: Fragment;
@@ -55,7 +66,7 @@ export class KernelTrial {
   readonly #steps: CheckSteps;
   /** The contents of each table of inputs, by its weight. */
   readonly #tables = new Map<number, Float32Array>();
-  #expected: Promise<readonly OutputRow[]> | undefined;
+  #expected: Promise<Rounds> | undefined;
 
   constructor(host: TrialHost, fragment: Fragment, shape: CheckShape) {
     this.fragment = fragment;
@@ -76,17 +87,25 @@ export class KernelTrial {
     this.#expected ??= this.#compute(await oracle());
     // The device's failure is reported first.
     this.#expected.catch(() => {});
-    const [found, ...answers] = await this.#onDevice(choices);
-    const expected = await this.#expected;
-    const { error, row } = largestError(found, expected, (index) => this.#residualsOf(index));
-    if (!(error <= this.#tolerance)) {
-      const size = Number.isFinite(error) ? `off by ${(Math.sqrt(error) * 100).toPrecision(3)} %` : "not finite";
-      return `row ${this.#steps.step.outputs[row].row} of ${this.#steps.step.tokens.length} is ${size}`;
-    }
-    return answers.length === 0 ? undefined : outputFault(found, answers);
+    const expected = this.#expected;
+    let fault: TrialFault;
+    const { rounds, answers } = await this.#onDevice(choices, async (round, rows) => {
+      fault = this.#roundFault(round, rows, (await expected).rounds[round]);
+      return fault === undefined;
+    });
+    return fault ?? (answers.length === 0 ? undefined : outputFault(rounds[0], answers));
   }
 
-  async #onDevice(choices: KernelChoices | undefined): Promise<(readonly OutputRow[])[]> {
+  #roundFault(round: number, found: readonly OutputRow[], expected: readonly OutputRow[]): TrialFault {
+    const { tokens, outputs } = this.#steps.rounds[round].step;
+    const residualsOf = (index: number): readonly Float32Array[] => this.#residualsOf(tokens[outputs[index].row]);
+    const { error, row } = largestError(found, expected, residualsOf);
+    if (error <= this.#tolerance) return undefined;
+    const size = Number.isFinite(error) ? `off by ${(Math.sqrt(error) * 100).toPrecision(3)} %` : "not finite";
+    return `row ${outputs[row].row} of ${tokens.length} is ${size}`;
+  }
+
+  async #onDevice(choices: KernelChoices | undefined, isRight: RoundJudge): Promise<Rounds> {
     const weights = this.fragment.weights.map((weight, id) =>
       weight === undefined ? this.#table(id, (source) => this.#host.upload(source)) : this.#host.weights[weight],
     );
@@ -94,7 +113,7 @@ export class KernelTrial {
     try {
       const cache = this.#cache((options) => this.#host.createKvCache(options));
       try {
-        return await this.#rows(program, cache, { whole: true });
+        return await this.#rows(program, cache, { whole: true, isRight });
       } finally {
         cache?.[Symbol.dispose]();
       }
@@ -104,7 +123,7 @@ export class KernelTrial {
     }
   }
 
-  async #compute(oracle: Backend): Promise<readonly OutputRow[]> {
+  async #compute(oracle: Backend): Promise<Rounds> {
     const weights = await Promise.all(
       this.fragment.weights.map((weight, id) =>
         weight === undefined ? this.#table(id, (source) => oracle.upload(source)) : this.#copyFor(oracle, weight),
@@ -113,27 +132,32 @@ export class KernelTrial {
     try {
       using program = oracle.compile(this.fragment.program, weights, this.#steps.limits);
       using cache = this.#cache((options) => oracle.createKvCache(options));
-      const [rows] = await this.#rows(program, cache, { whole: false });
-      return rows;
+      return await this.#rows(program, cache, { whole: false, isRight: async () => true });
     } finally {
       for (const weight of weights) weight.evict();
     }
   }
 
-  /** The rows of the step, and of the same step for each further kind of output. */
+  /** The rows of all rounds, and of the first one for each further kind of output; ends with a round that is wrong. */
   async #rows(
     program: CompiledProgram,
     cache: KvCache | undefined,
-    { whole }: { readonly whole: boolean },
-  ): Promise<(readonly OutputRow[])[]> {
-    const { before, step, needed } = this.#steps;
+    { whole, isRight }: { readonly whole: boolean; readonly isRight: RoundJudge },
+  ): Promise<Rounds> {
+    const { before } = this.#steps;
+    const steps = this.#steps.rounds.map(({ step, needed }) => (whole ? step : needed));
     if (before !== undefined) await program.run(before, cache);
-    const asked = whole ? step : needed;
-    if (this.fragment.program.logits === undefined) return [await program.run(asked, cache)];
-    const rows = [await program.run(wanting(asked, { kind: "logits" }), cache)];
+    const rounds: (readonly OutputRow[])[] = [];
+    const answers: (readonly OutputRow[])[] = [];
+    const hasLogits = this.fragment.program.logits !== undefined;
+    for (const step of steps) {
+      const rows = await program.run(hasLogits ? wanting(step, { kind: "logits" }) : step, cache);
+      if (!(await isRight(rounds.push(rows) - 1, rows))) return { rounds, answers };
+    }
     // Fragments with logits have no cache that a step could find changed.
-    for (const want of whole ? OUTPUT_WANTS : []) rows.push(await program.run(wanting(asked, want), cache));
-    return rows;
+    for (const want of hasLogits && whole ? OUTPUT_WANTS : [])
+      answers.push(await program.run(wanting(steps[0], want), cache));
+    return { rounds, answers };
   }
 
   #compile(choices: KernelChoices | undefined, weights: readonly LazyTensor[]): GpuProgram {
@@ -188,10 +212,8 @@ export class KernelTrial {
     );
   }
 
-  /** Inputs of an output row that may be part of its result. */
-  #residualsOf(index: number): readonly Float32Array[] {
-    const { tokens, outputs } = this.#steps.step;
-    const token = tokens[outputs[index].row];
+  /** Inputs of a token that may be part of its result. */
+  #residualsOf(token: number): readonly Float32Array[] {
     return this.fragment.residuals.map((id) => {
       const [width] = this.fragment.program.weights[id].shape;
       return this.#contents(id).subarray(token * width, (token + 1) * width);

@@ -298,7 +298,7 @@ export class GpuProgram implements CompiledProgram {
   #begin(lease: KvCacheHold | undefined): StepSession {
     refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease?.groups.map(({ blocks }) => blocks) ?? []);
     this.#runtime.marks.firstStep.begin();
-    return new StepSession(this.#runtime, this.#context);
+    return new StepSession(this.#runtime, this.#context, { cleared: this.#options.trial === true });
   }
 
   #runner(stream: StreamHandle, memory: StepMemory): LaunchRunner {

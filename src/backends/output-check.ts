@@ -2,8 +2,8 @@
 // computed again for each kind of wish, and its answers are compared with what the host makes of the logits that the
 // device itself has computed, so that nothing of the matmul before matters.
 
-import type { OutputRow, OutputWant, TokenSampling } from "../../contract.js";
-import { chooseToken } from "../../../sampler/token-choice.js";
+import type { OutputRow, OutputWant, TokenSampling } from "./contract.js";
+import { chooseToken } from "../sampler/token-choice.js";
 
 type LogitsRow = Extract<OutputRow, { readonly kind: "logits" }>;
 
