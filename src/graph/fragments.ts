@@ -85,9 +85,9 @@ class Uses {
       if (id !== undefined) this.#lastRead.set(rootOf(program, id), Number.POSITIVE_INFINITY);
   }
 
-  /** Values that operations before this one have written and it or later ones read. */
-  live(index: number): readonly ValueId[] {
-    return [...this.written.keys()].filter(
+  /** Values, of these, that operations before this one have written and it or later ones read. */
+  live(index: number, among: Iterable<ValueId> = this.written.keys()): readonly ValueId[] {
+    return [...among].filter(
       (root) => (this.written.get(root) ?? 0) < index && (this.#lastRead.get(root) ?? -1) >= index,
     );
   }
@@ -102,12 +102,15 @@ function blocksOf({ layer, firstOperation, operationCount }: Segment, uses: Uses
   const end = firstOperation + operationCount;
   if (operationCount === 0) return [];
   if (layer === undefined) return [{ first: firstOperation, end }];
-  const after = new Set(uses.live(end));
-  const passing = new Set(uses.live(firstOperation).filter((root) => after.has(root)));
+  const before = uses.live(firstOperation);
+  const passing = new Set(uses.live(end, before));
+  const { program } = uses;
+  const written = program.operations.slice(firstOperation, end).flatMap((operation) => outputOf(operation) ?? []);
+  const near = new Set([...before, ...written.map((out) => rootOf(program, out))]);
   const blocks: Block[] = [];
   let first = firstOperation;
   for (let index = firstOperation + 1; index <= end; index++) {
-    const own = uses.live(index).filter((root) => !passing.has(root));
+    const own = uses.live(index, near).filter((root) => !passing.has(root));
     if (index < end && own.length !== 1) continue;
     blocks.push({ first, end: index });
     first = index;
