@@ -8,7 +8,10 @@ const VOCABULARY = 500;
 
 /** Layers of attention and a feed-forward network; the last one continues with the output rows alone. */
 function decoder(layers: number): Program {
-  const graph = new GraphBuilder({ fileName: (name) => name, hasTensor: (name) => !name.endsWith("scale") && !name.endsWith("bias") });
+  const graph = new GraphBuilder({
+    fileName: (name) => name,
+    hasTensor: (name) => !name.endsWith("scale") && !name.endsWith("bias"),
+  });
   const square = { inputs: WIDTH, outputs: WIDTH };
   const heads = { heads: 2, kvHeads: 2, keyWidth: 4, valueWidth: 4, scale: 1 };
   let stream = graph.segment("embedding", undefined, () => graph.embed("table", WIDTH, VOCABULARY));
@@ -29,7 +32,11 @@ function decoder(layers: number): Program {
     const output = { inputs: WIDTH, outputs: VOCABULARY };
     return { hidden, logits: graph.matmul(graph.selectRows(hidden, "scored"), "output", output) };
   });
-  return graph.finish({ kv: { layers, kvHeads: 2, keyWidth: 4, valueWidth: 4 }, vocabularySize: VOCABULARY, ...results });
+  return graph.finish({
+    kv: { layers, kvHeads: 2, keyWidth: 4, valueWidth: 4 },
+    vocabularySize: VOCABULARY,
+    ...results,
+  });
 }
 
 function fragments(program: Program, typeOf: (name: string) => string = () => "F32"): readonly Fragment[] {
@@ -44,9 +51,18 @@ it("cuts layers where only the residual stream passes, and has each kind once", 
   expect(found.map(({ name }) => name)).toEqual(["embedding", "layer 0", "layer 0", "layer 5", "layer 5", "output"]);
   const [embedding, attention, network, selecting, last, output] = found;
   expect(kindsOf(embedding)).toEqual(["embed", "select-rows"]);
-  expect(kindsOf(attention)).toEqual(
-    ["embed", "rms-norm", "matmul", "matmul", "matmul", "kv-write", "attention", "matmul", "add", "select-rows"],
-  );
+  expect(kindsOf(attention)).toEqual([
+    "embed",
+    "rms-norm",
+    "matmul",
+    "matmul",
+    "matmul",
+    "kv-write",
+    "attention",
+    "matmul",
+    "add",
+    "select-rows",
+  ]);
   expect(kindsOf(network)).toEqual(["embed", "rms-norm", "matmul", "glu", "matmul", "add", "select-rows"]);
   expect(kindsOf(selecting)).toEqual(["embed", "select-rows"]);
   expect(kindsOf(last)).toEqual(["embed", "select-rows", "rms-norm", "matmul", "glu", "matmul", "add"]);
@@ -65,9 +81,9 @@ it("gives inputs by a table, which may be part of the result", () => {
   const [table] = attention.residuals;
   expect(attention.weights[table]).toBeUndefined();
   expect(attention.program.weights[table].shape).toEqual([WIDTH, attention.tokens]);
-  expect(attention.weights.filter((weight) => weight !== undefined).map((weight) => program.weights[weight].name)).toEqual(
-    expect.arrayContaining(["0.norm", "0.q.weight", "0.o.weight"]),
-  );
+  expect(
+    attention.weights.filter((weight) => weight !== undefined).map((weight) => program.weights[weight].name),
+  ).toEqual(expect.arrayContaining(["0.norm", "0.q.weight", "0.o.weight"]));
 });
 
 it("takes the model's own embeddings for the output, whose tables have a row for each token", () => {

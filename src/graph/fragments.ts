@@ -15,7 +15,15 @@ import {
   type ValueId,
   type WeightId,
 } from "./operation.js";
-import { kvLayers, type KvLayerShape, kvShapeOf, type Program, type Segment, type Value, type WeightSpec } from "./program.js";
+import {
+  kvLayers,
+  type KvLayerShape,
+  kvShapeOf,
+  type Program,
+  type Segment,
+  type Value,
+  type WeightSpec,
+} from "./program.js";
 
 /** Rows of the tables through which a fragment gets its inputs. */
 const INPUT_ROWS = 61;
@@ -261,7 +269,8 @@ class FragmentWriter {
   #embedOf(width: number): EmbedOperation | undefined {
     const { operations, weights } = this.#source;
     return operations.find(
-      (operation): operation is EmbedOperation => operation.kind === "embed" && weights[operation.table].shape[0] === width,
+      (operation): operation is EmbedOperation =>
+        operation.kind === "embed" && weights[operation.table].shape[0] === width,
     );
   }
 

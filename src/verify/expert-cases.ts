@@ -93,7 +93,9 @@ export function createGroupedCase(wanted: GroupedCase, tokens: number): ProgramC
       const all = graph.embed("inputs", table.shape[0], tokens);
       const plain = graph.columns(all, "input", 0, width);
       const routing =
-        choice === undefined ? {} : { routing: routeByLogits(graph, graph.columns(all, "logits", width, matrices), slots) };
+        choice === undefined
+          ? {}
+          : { routing: routeByLogits(graph, graph.columns(all, "logits", width, matrices), slots) };
       const out = graph.groupedMatmul(isPlainType(type) ? plain : graph.quantizeActivations(plain), "experts", {
         inputs,
         rows,

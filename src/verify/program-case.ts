@@ -2,14 +2,7 @@
 // conformance tests are made of. Inputs come through an F32 embedding table, so a program starts from whatever numbers a
 // case wants.
 
-import type {
-  Backend,
-  CompiledProgram,
-  KvCache,
-  KvCacheType,
-  OutputRow,
-  StepInput,
-} from "../backends/contract.js";
+import type { Backend, CompiledProgram, KvCache, KvCacheType, OutputRow, StepInput } from "../backends/contract.js";
 import { GraphBuilder } from "../graph/builder.js";
 import { type ValueId, weightsOf } from "../graph/operation.js";
 import type { KvShape, Program, WeightSpec } from "../graph/program.js";

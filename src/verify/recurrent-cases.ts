@@ -164,7 +164,9 @@ export interface StateRun {
 
 /** A step of these runs with the hidden states of all tokens. */
 export function stepOfRuns(runs: readonly StateRun[]): StepInput {
-  const ids = runs.flatMap(({ first, tokens }) => Array.from({ length: tokens }, (_, index) => (first + index) % RECURRENT_ROWS));
+  const ids = runs.flatMap(({ first, tokens }) =>
+    Array.from({ length: tokens }, (_, index) => (first + index) % RECURRENT_ROWS),
+  );
   const offsets = [0];
   for (const { tokens } of runs) offsets.push((offsets.at(-1) ?? 0) + tokens);
   const stateWrites = new Int32Array(ids.length).fill(-1);

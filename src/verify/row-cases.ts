@@ -104,8 +104,9 @@ export function createConcatCase(heads: number, headWidth: number): ProgramCase 
 /** Rotation of heads, or of some of their columns. */
 export function createRopeCase(headWidth: number, rotaryWidth: number, style: RopeStyle): ProgramCase {
   const heads = 3;
-  return rowCase(heads * headWidth, (graph, input) =>
-    rotate(graph, input, heads, headWidth, { rotaryWidth, style, factors: true }),
+  return rowCase(
+    heads * headWidth,
+    (graph, input) => rotate(graph, input, heads, headWidth, { rotaryWidth, style, factors: true }),
     {
       factors: floats(
         [rotaryWidth / 2],

@@ -5,12 +5,7 @@ import type { KvCacheType, StepInput } from "../backends/contract.js";
 import type { OperationKind } from "../graph/operation.js";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../quant/layout.js";
 import { createAttentionCase, type AttentionAttributes, type Heads } from "./attention-cases.js";
-import {
-  createLatentCase,
-  createMixedLayersCase,
-  createPreparedCase,
-  FORM_BLOCK_TOKENS,
-} from "./attention-forms.js";
+import { createLatentCase, createMixedLayersCase, createPreparedCase, FORM_BLOCK_TOKENS } from "./attention-forms.js";
 import { createGroupedCase, createMixtureCase, isPlainType } from "./expert-cases.js";
 import { createMatmulCase } from "./matmul-cases.js";
 import { plainStep, type ProgramCase } from "./program-case.js";
@@ -71,15 +66,23 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
       tolerance: 0,
     })),
   "rms-norm": (full) =>
-    [[64, 64], [80, 80], [1024, 1024], [512, 64], ...(full ? [[4096, 4096], [8192, 128]] : [])].map(([width, group]) =>
-      ofRows(`${width} in groups of ${group}`, () => rows.createRmsNormCase(width, group)),
-    ),
+    [
+      [64, 64],
+      [80, 80],
+      [1024, 1024],
+      [512, 64],
+      ...(full
+        ? [
+            [4096, 4096],
+            [8192, 128],
+          ]
+        : []),
+    ].map(([width, group]) => ofRows(`${width} in groups of ${group}`, () => rows.createRmsNormCase(width, group))),
   "layer-norm": () => [64, 80, 1024].map((width) => ofRows(`${width}`, () => rows.createLayerNormCase(width))),
   scale: () => [false, true].map((byTensor) => ofRows(`${byTensor}`, () => rows.createScaleCase(96, byTensor))),
   "quantize-activations": () => [64, 1024].map((width) => ofRows(`${width}`, () => rows.createQuantizeCase(width))),
   matmul: (full) => TYPES.flatMap((type) => matmuls(type, full)),
-  "route-experts": () =>
-    GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
+  "route-experts": () => GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
   "grouped-matmul": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
@@ -97,7 +100,11 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
     })),
   rope: () =>
     (["adjacent", "halves"] as const).flatMap((style) =>
-      [[64, 64], [128, 128], [80, 32]].map(([width, rotary]) =>
+      [
+        [64, 64],
+        [128, 128],
+        [80, 32],
+      ].map(([width, rotary]) =>
         ofRows(`${rotary} of ${width}, ${style}`, () => rows.createRopeCase(width, rotary, style)),
       ),
     ),
@@ -106,10 +113,17 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   "causal-conv": () =>
     [96, 130].map((width) => recurrent(`${width}`, () => createConvCase({ width, taps: 4, bias: true, silu: true }))),
   "delta-net": () =>
-    ([[2, 4, 64, "cyclic"], [1, 2, 128, "grouped"]] as const).map(([keyHeads, valueHeads, headWidth, order]) =>
+    (
+      [
+        [2, 4, 64, "cyclic"],
+        [1, 2, 128, "grouped"],
+      ] as const
+    ).map(([keyHeads, valueHeads, headWidth, order]) =>
       recurrent(`heads of ${headWidth}`, () => createDeltaNetCase({ keyHeads, valueHeads, headWidth, order })),
     ),
-  "ssm-scan": () => [recurrent("4 heads", () => createScanCase({ heads: 4, headWidth: 32, groups: 2, stateWidth: 64 }))],
+  "ssm-scan": () => [
+    recurrent("4 heads", () => createScanCase({ heads: 4, headWidth: 32, groups: 2, stateWidth: 64 })),
+  ],
   "previous-row": () => [recurrent("with an input", () => createPreviousRowCase(96, true))],
   "state-write": () => [recurrent("a row", () => createPreviousRowCase(64, false))],
   "kv-write": () =>
@@ -126,9 +140,7 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   ],
   glu: () => ACTIVATIONS.map((activation) => ofRows(activation, () => rows.createGluCase(96, activation))),
   add: () => [ofRows("96", () => rows.createAddCase(96))],
-  "select-rows": () => [
-    { ...ofRows("some", () => rows.createAddCase(64)), steps: [someRows(40, 7), someRows(33, 2)] },
-  ],
+  "select-rows": () => [{ ...ofRows("some", () => rows.createAddCase(64)), steps: [someRows(40, 7), someRows(33, 2)] }],
   "feed-forward": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
@@ -161,7 +173,12 @@ function steps(counts: readonly number[]): readonly StepInput[] {
 /** A step of so many tokens with so many output rows, spread over it. */
 function someRows(count: number, outputs: number, first = 0): StepInput {
   const step = plainStep(count, { first });
-  return { ...step, outputs: step.outputs.filter((_, row) => Math.floor((row * outputs) / count) !== Math.floor(((row + 1) * outputs) / count)) };
+  return {
+    ...step,
+    outputs: step.outputs.filter(
+      (_, row) => Math.floor((row * outputs) / count) !== Math.floor(((row + 1) * outputs) / count),
+    ),
+  };
 }
 
 function ofRows(name: string, make: () => ProgramCase): VerifyCase {
@@ -171,7 +188,12 @@ function ofRows(name: string, make: () => ProgramCase): VerifyCase {
 function matmuls(type: SupportedTypeName, full: boolean): readonly VerifyCase[] {
   const shapes = [
     { inputs: TYPE_WIDTH, outputs: 70, bias: true },
-    ...(full ? [{ inputs: 256, outputs: 3 }, { inputs: 2048, outputs: 129, scale: true }] : []),
+    ...(full
+      ? [
+          { inputs: 256, outputs: 3 },
+          { inputs: 2048, outputs: 129, scale: true },
+        ]
+      : []),
   ];
   return shapes.map((shape) => ({
     name: `${type}, ${shape.inputs} × ${shape.outputs}`,
@@ -191,16 +213,11 @@ const SEQUENCE: readonly StepInput[] = [
 ];
 const SEQUENCE_TOKENS = 256;
 
-function attention(
-  name: string,
-  heads: Heads,
-  type: KvCacheType,
-  attributes: AttentionAttributes = {},
-): VerifyCase {
+function attention(name: string, heads: Heads, type: KvCacheType, form: AttentionAttributes = {}): VerifyCase {
   const cache = { type, blockTokens: FORM_BLOCK_TOKENS, blocks: SEQUENCE_TOKENS / FORM_BLOCK_TOKENS };
   return {
     name,
-    make: () => createAttentionCase(heads, cache, SEQUENCE_TOKENS, attributes),
+    make: () => createAttentionCase(heads, cache, SEQUENCE_TOKENS, form),
     steps: SEQUENCE,
     tolerance: ATTENTION,
   };

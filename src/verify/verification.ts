@@ -117,9 +117,10 @@ function outcomeOf(
 async function outputOutcome(backend: Backend, { make, steps }: VerifyCase): Promise<Outcome> {
   const program = make();
   for (const step of steps) {
-    const asked = [{ kind: "logits" } as const, ...OUTPUT_WANTS].map(
-      (want): StepInput => ({ ...step, outputs: step.outputs.map(({ row }) => ({ row, want })) }),
-    );
+    const asked = [{ kind: "logits" } as const, ...OUTPUT_WANTS].map((want): StepInput => ({
+      ...step,
+      outputs: step.outputs.map(({ row }) => ({ row, want })),
+    }));
     const [logits, ...answers] = await runSteps(backend, program, asked);
     const fault = outputFault(logits, answers);
     if (fault !== undefined) return { error: Number.POSITIVE_INFINITY, what: fault };

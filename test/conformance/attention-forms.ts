@@ -1,10 +1,6 @@
 // Programs with the forms of attention that families are made of, made once for all subjects.
 
-import {
-  createLatentCase,
-  createMixedLayersCase,
-  createPreparedCase,
-} from "../../src/verify/attention-forms.js";
+import { createLatentCase, createMixedLayersCase, createPreparedCase } from "../../src/verify/attention-forms.js";
 import { remembered } from "../support/remembered.js";
 
 export {

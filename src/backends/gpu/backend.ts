@@ -228,8 +228,8 @@ export class GpuBackend implements Backend {
     return {
       weights,
       limits,
-      compile: (part, partWeights, partLimits, choices = this.#choices) =>
-        this.#compile(part, partWeights, partLimits, { choices, options, gate: undefined }),
+      compile: (part, partWeights, partLimits, { choices = this.#choices, blas }) =>
+        this.#compile(part, partWeights, partLimits, { choices, options: { ...options, blas }, gate: undefined }),
       upload: (source) => this.upload(source),
       sourceOf: (tensor) => this.#sources.get(tensor),
       createKvCache: (cacheOptions) => this.createKvCache(cacheOptions),

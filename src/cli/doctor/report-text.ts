@@ -102,7 +102,12 @@ function backendLines({ name, summary, unavailable, diagnostics = {} }: BackendR
 function deviceLines({ devices }: Health): readonly string[] {
   const rows = devices.flatMap((report) => report.devices.map((device) => deviceRow(report, device)));
   if (rows.length === 0) return [];
-  return ["## Devices", "", ...table(["device", "driver", "architecture", "memory", "units", "checked kernels"], rows), ""];
+  return [
+    "## Devices",
+    "",
+    ...table(["device", "driver", "architecture", "memory", "units", "checked kernels"], rows),
+    "",
+  ];
 }
 
 function deviceRow({ backend, driver }: DeviceReport, device: DeviceReport["devices"][number]): readonly string[] {

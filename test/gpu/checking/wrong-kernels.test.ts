@@ -32,8 +32,7 @@ const WRONG_KERNELS: readonly WrongKernel[] = [
 /** What a device without faults gives; its kernels pass. */
 const right = remembered(async (model: SmallModel) => {
   const { text, notices, checks } = await devices.generate(model);
-  expect(notices).toEqual([]);
-  expect(checks).toBeGreaterThan(0);
+  if (notices.length > 0 || checks === 0) throw new Error(`right kernels did not pass: ${notices.join("; ")}`);
   return text;
 });
 

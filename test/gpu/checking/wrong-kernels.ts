@@ -141,7 +141,10 @@ export class CheckedDevices {
     return { text, notices: backend.notices(), checks };
   }
 
-  #open({ fault, waveSize = 32, cache = this.newCache(), checked = true }: DeviceSettings, onCheck: () => void): GpuBackend {
+  #open(
+    { fault, waveSize = 32, cache = this.newCache(), checked = true }: DeviceSettings,
+    onCheck: () => void,
+  ): GpuBackend {
     const name = `checked-${waveSize}${fault === undefined ? "" : `-${fault.replaceAll(/\W+/g, "-")}`}`;
     const settings = { waveSize, wrongCode: fault === undefined ? [] : [fault] };
     const hip = emulatedHip(name, settings);

@@ -8,7 +8,7 @@ import type { Program } from "../../../graph/program.js";
 import type { Backend } from "../../contract.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
 import { Lock } from "../drivers/shared/lock.js";
-import type { KernelGate } from "../execution/step-admission.js";
+import type { KernelGate, StepModules } from "../execution/step-admission.js";
 import type { UsedModule } from "../execution/step-plan.js";
 import type { KernelChoices } from "../lowering/kernel-choices.js";
 import type { LaunchSize } from "../lowering/launch.js";
@@ -53,31 +53,27 @@ export class KernelCheck implements KernelGate {
     return this.#refusal === undefined && this.#device.trust.isTrusted(name);
   }
 
-  async admit(size: LaunchSize, needed: () => readonly UsedModule[]): Promise<void> {
+  async admit(step: StepModules): Promise<void> {
     const { lock } = this.#device;
     const turn = lock.take();
     if (turn !== undefined) await turn;
     const oracle = new Oracle(this.#device);
     try {
       if (this.#refusal !== undefined) throw this.#refusal;
-      await this.#admit(size, needed, () => oracle.get());
+      await this.#admit(step, () => oracle.get());
     } finally {
       await oracle[Symbol.asyncDispose]();
       lock.release();
     }
   }
 
-  async #admit(
-    size: LaunchSize,
-    needed: () => readonly UsedModule[],
-    oracle: () => Promise<Backend>,
-  ): Promise<void> {
+  async #admit({ size, blas, needed }: StepModules, oracle: () => Promise<Backend>): Promise<void> {
     const { trust } = this.#device;
     for (let turn = 0; turn <= MAX_REPLACEMENTS; turn++) {
       const open = needed().filter(({ name }) => !trust.isTrusted(name));
       if (open.length === 0) return;
       try {
-        const failed = await this.#firstFault(this.#plan(size, open), oracle);
+        const failed = await this.#firstFault(this.#plan(size, blas, open), oracle);
         if (failed === undefined) {
           trust.takeUnchecked(open.map(({ name }) => name));
           return;
@@ -106,9 +102,9 @@ export class KernelCheck implements KernelGate {
     return wrong[0];
   }
 
-  #plan(size: LaunchSize, open: readonly UsedModule[]): readonly PlannedTrial[] {
+  #plan(size: LaunchSize, blas: boolean, open: readonly UsedModule[]): readonly PlannedTrial[] {
     this.#fragments ??= fragmentsFor(this.#host, this.#program);
-    return planTrials(this.#host, this.#fragments, size, open).trials;
+    return planTrials({ ...this.#host, blas }, this.#fragments, size, open).trials;
   }
 
   async #replace(trial: KernelTrial, fault: string, oracle: () => Promise<Backend>): Promise<void> {

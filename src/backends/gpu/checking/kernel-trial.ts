@@ -8,7 +8,14 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { DeviceTensor } from "../../../tensor/device-tensor.js";
 import { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { Program } from "../../../graph/program.js";
-import type { CompiledProgram, KvCache, KvCacheOptions, OutputRow, ProgramLimits, TensorSource } from "../../contract.js";
+import type {
+  CompiledProgram,
+  KvCache,
+  KvCacheOptions,
+  OutputRow,
+  ProgramLimits,
+  TensorSource,
+} from "../../contract.js";
 import type { Backend } from "../../contract.js";
 import { largestError } from "../../row-error.js";
 import type { GpuProgram } from "../execution/program.js";
@@ -33,11 +40,14 @@ export interface TrialHost {
   /** The weights of the whole program. */
   readonly weights: readonly LazyTensor[];
   readonly limits: ProgramLimits;
+  /** Whether steps have a BLAS library; absent: no. */
+  readonly blas?: boolean;
+  /** `choices` are the device's own if there are none. */
   compile(
     program: Program,
     weights: readonly LazyTensor[],
     limits: ProgramLimits,
-    choices: KernelChoices | undefined,
+    options: { readonly choices: KernelChoices | undefined; readonly blas: boolean },
   ): GpuProgram;
   upload(source: TensorSource): Promise<DeviceTensor>;
   /** Where a tensor of the device came from. */
@@ -161,7 +171,7 @@ export class KernelTrial {
   }
 
   #compile(choices: KernelChoices | undefined, weights: readonly LazyTensor[]): GpuProgram {
-    return this.#host.compile(this.fragment.program, weights, this.#steps.limits, choices);
+    return this.#host.compile(this.fragment.program, weights, this.#steps.limits, { choices, blas: this.#host.blas ?? false });
   }
 
   #cache(create: (options: KvCacheOptions) => KvCache): KvCache | undefined {

@@ -198,10 +198,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /**
-   * Repeats the step without the BLAS library; it overwrites everything that the BLAS library computed, and begins with
-   * the same states.
-   */
+  /** Repeats the step without the BLAS library, with the states that it began with; it overwrites all results. */
   #withoutLibrary(
     reason: string,
     step: StepInput,
@@ -245,8 +242,7 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const { stream, memory } = session;
-    const opening = this.#plans.opening(size);
-    if (opening !== undefined) await opening;
+    await this.#plans.opening(size);
     await this.#admission.admit(size);
     const wanted = this.#plans.planFor(size, memory);
     const isSafe = !wanted.blas || saveStates(`${wanted.name} ${size.tokens}`);

@@ -12,11 +12,17 @@ import type { StepPlans } from "./step-plans.js";
 export interface KernelGate {
   /** Whether a module of this name needs no check any more. */
   isTrusted(name: string): boolean;
-  /**
-   * Resolves when every module that a step of this size needs is trusted: `needed` lists them, and lists others if wrong
-   * ones were replaced. Rejects if there is no right one.
-   */
-  admit(size: LaunchSize, needed: () => readonly UsedModule[]): Promise<void>;
+  /** Resolves when every module that the step needs is trusted; rejects if there is no right one. */
+  admit(step: StepModules): Promise<void>;
+}
+
+/** A step that is to be admitted. */
+export interface StepModules {
+  readonly size: LaunchSize;
+  /** Whether the BLAS library computes its large matmuls, if there are any. */
+  readonly blas: boolean;
+  /** The modules that it needs: others once wrong ones were replaced. */
+  needed(): readonly UsedModule[];
 }
 
 /** Admits the steps of one program. */
@@ -64,6 +70,6 @@ export class StepAdmission {
       return sizes.flatMap((each) => this.#plans.modulesFor(each));
     };
     if (needed().every(({ name }) => gate.isTrusted(name))) return undefined;
-    return gate.admit(size, needed).then(() => this.followChoices());
+    return gate.admit({ size, blas: this.#plans.blas !== undefined, needed }).then(() => this.followChoices());
   }
 }
