@@ -25,14 +25,14 @@ export function createMatmulCase(
     vocabularySize: tokens,
     weights: {
       inputs: inputTable(dice, inputs, tokens),
-      "product.weight": randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs)),
-      ...(bias ? { "product.bias": inputTable(dice, outputs, 1) } : {}),
-      ...(scale ? { "product.scale": floats([1], [0.37]) } : {}),
+      "matrix.weight": randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs)),
+      ...(bias ? { "matrix.bias": inputTable(dice, outputs, 1) } : {}),
+      ...(scale ? { "matrix.scale": floats([1], [0.37]) } : {}),
     },
     build: (graph) => {
       const table = graph.embed("inputs", inputs, tokens);
       const input = rounded ? graph.quantizeActivations(table) : table;
-      return { hidden: graph.selectRows(graph.matmul(input, "product", { inputs, outputs }), "outputs") };
+      return { hidden: graph.selectRows(graph.matmul(input, "matrix", { inputs, outputs }), "outputs") };
     },
   };
 }

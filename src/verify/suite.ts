@@ -140,7 +140,7 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   ],
   glu: () => ACTIVATIONS.map((activation) => ofRows(activation, () => rows.createGluCase(96, activation))),
   add: () => [ofRows("96", () => rows.createAddCase(96))],
-  "select-rows": () => [{ ...ofRows("some", () => rows.createAddCase(64)), steps: [someRows(40, 7), someRows(33, 2)] }],
+  "select-rows": () => [{ ...ofRows("some", () => rows.createAddCase(64)), steps: [spreadRows(40, 7), spreadRows(33, 2)] }],
   "feed-forward": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
@@ -167,11 +167,11 @@ export function casesOf(family: FamilyKey, full: boolean): readonly VerifyCase[]
 }
 
 function steps(counts: readonly number[]): readonly StepInput[] {
-  return counts.map((count) => someRows(count, Math.min(count, MAX_OUTPUTS)));
+  return counts.map((count) => spreadRows(count, Math.min(count, MAX_OUTPUTS)));
 }
 
 /** A step of so many tokens with so many output rows, spread over it. */
-function someRows(count: number, outputs: number, first = 0): StepInput {
+function spreadRows(count: number, outputs: number, first = 0): StepInput {
   const step = plainStep(count, { first });
   return {
     ...step,
@@ -205,10 +205,10 @@ function matmuls(type: SupportedTypeName, full: boolean): readonly VerifyCase[] 
 
 /** A prompt, single tokens and a few; then long enough for several splits. */
 const SEQUENCE: readonly StepInput[] = [
-  someRows(40, 12),
+  spreadRows(40, 12),
   plainStep(1, { first: 40 }),
   plainStep(5, { first: 41 }),
-  someRows(150, 12, 46),
+  spreadRows(150, 12, 46),
   plainStep(1, { first: 196 }),
 ];
 const SEQUENCE_TOKENS = 256;

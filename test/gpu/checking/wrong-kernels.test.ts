@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, it, vi } from "vitest";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
+import { rocmforge } from "../../cli/command-line.js";
 import { describeEmulator } from "../emulator/build.js";
 import { remembered } from "../../support/remembered.js";
 import { CheckedDevices, type SmallModel, type WrongKernel } from "./wrong-kernels.js";
@@ -74,6 +75,9 @@ describeEmulator("wrong kernels", () => {
     const record = JSON.parse(readFileSync(recordIn(cache), "utf8")) as { readonly modules: Record<string, string> };
     expect(record.modules["rows/outputs "]).toBe("failed");
     expect(record.modules["rows/outputs CAREFUL=1"]).toBe("passed");
+    const { stdout } = await rocmforge(["doctor"]);
+    expect(stdout).toMatch(/the kernel rows\/outputs computes wrong results on hip 0 \(Emulated Radeon, driver HIP 6/);
+    expect(stdout).toMatch(/\| hip 0: Emulated Radeon .*\| \d+ right, 1 wrong +\|/);
     warnings.mockClear();
     const second = await devices.generate("dense", { fault, cache });
     expect(second).toEqual({ text: first.text, notices: [], checks: 0 });

@@ -14,7 +14,7 @@ import type { TemporaryFolder } from "../../support/temporary-folder.js";
 import { familyModel } from "../../conformance/models/family-model.js";
 import { randomModel, type RandomModel } from "../../conformance/models/random-model.js";
 import { settingVariables } from "../emulator/build.js";
-import { emulatedHip, type WaveSize } from "../emulated-hip.js";
+import { emulatedHip, libraryCopy, type WaveSize } from "../emulated-hip.js";
 
 /** 41 tokens: more than small and medium batches, and attention by tiles. */
 export const PROMPT = "A story of some length, for tiled kernels";
@@ -148,8 +148,11 @@ export class CheckedDevices {
     const name = `checked-${waveSize}${fault === undefined ? "" : `-${fault.replaceAll(/\W+/g, "-")}`}`;
     const settings = { waveSize, wrongCode: fault === undefined ? [] : [fault] };
     const hip = emulatedHip(name, settings);
-    // Of the processes that compile.
-    Object.assign(process.env, settingVariables(settings), { ROCMFORGE_KERNEL_CACHE: cache });
+    // For the processes that compile, and for commands.
+    Object.assign(process.env, settingVariables(settings), {
+      ROCMFORGE_HIP_LIBRARY: libraryCopy(name),
+      ROCMFORGE_KERNEL_CACHE: cache,
+    });
     const openOracle = async (): Promise<Backend> => {
       onCheck();
       return createCpuBackend({ threads: 2 });
