@@ -140,7 +140,9 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   ],
   glu: () => ACTIVATIONS.map((activation) => ofRows(activation, () => rows.createGluCase(96, activation))),
   add: () => [ofRows("96", () => rows.createAddCase(96))],
-  "select-rows": () => [{ ...ofRows("some", () => rows.createAddCase(64)), steps: [spreadRows(40, 7), spreadRows(33, 2)] }],
+  "select-rows": () => [
+    { ...ofRows("some", () => rows.createAddCase(64)), steps: [spreadRows(40, 7), spreadRows(33, 2)] },
+  ],
   "feed-forward": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,

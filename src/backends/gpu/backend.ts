@@ -26,12 +26,10 @@ import { areKernelsChecked, isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
 import { driverStartMs } from "./drivers/early-start.js";
-import { Lock } from "./drivers/shared/lock.js";
+import { checkedDevice, type KernelCheckOptions } from "./checking/checked-device.js";
 import { type CheckedDevice, KernelCheck } from "./checking/kernel-check.js";
 import type { TrialHost } from "./checking/kernel-trial.js";
-import { ModuleTrust } from "./checking/module-trust.js";
 import type { KernelGate } from "./execution/step-admission.js";
-import { DeviceRecord } from "./kernels/device-record.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
@@ -76,16 +74,6 @@ interface GpuBackendOptions extends ProgramOptions {
   readonly because: string;
 }
 
-/** What the check of kernels needs besides the device. */
-interface KernelCheckOptions {
-  /** Opens the backend whose results are right. */
-  openOracle(): Promise<Backend>;
-  /** Which modules have passed or failed before; absent: nothing is known or kept. */
-  readonly record?: DeviceRecord;
-  /** The card, the driver and the compiler, human-readable. */
-  readonly identity: string;
-}
-
 /** The backends `hip` and `cuda`: one device with its weights, KV caches and programs. */
 export class GpuBackend implements Backend {
   readonly description: BackendDescription;
@@ -114,7 +102,7 @@ export class GpuBackend implements Backend {
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
     this.#runtime = new GpuRuntime(device, kernels, options);
-    this.#checked = this.#checkedDevice(options.kernelChecks);
+    this.#checked = checkedDevice(options.kernelChecks, this.#choices, this.#runtime);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
     this.#uploader = new Uploader(this.#runtime);
     this.#lifetime = new Lifetime(`the ${name} backend`);
@@ -236,20 +224,6 @@ export class GpuBackend implements Backend {
     };
   }
 
-  #checkedDevice(checks: KernelCheckOptions | undefined): CheckedDevice | undefined {
-    if (checks === undefined) return undefined;
-    const { openOracle, record, identity } = checks;
-    return {
-      trust: new ModuleTrust(record, this.#choices),
-      choices: this.#choices,
-      place: this.#runtime.place,
-      identity,
-      lock: new Lock(),
-      openOracle,
-      report: (notice) => this.#runtime.notice(notice),
-    };
-  }
-
   #withSource<Tensor extends DeviceTensor>(tensor: Tensor, source: TensorSource): Tensor {
     if (this.#checked !== undefined) this.#sources.set(tensor, source);
     return tensor;
@@ -305,14 +279,7 @@ export function openGpuBackend({
   const { properties, because } = chooseDevice(name, driver.devices(), wanted);
   const device = driver.open(properties.index);
   const poorDefaults = process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on";
-  const record = new DeviceRecord({
-    kind: name,
-    device: properties,
-    driver: driver.version,
-    compiler: compiler.identity,
-    poor: poorDefaults,
-  });
-  const identity = `${properties.name} (${properties.architecture}) with driver ${driver.version} and ${compiler.release ?? compiler.identity}`;
+  const identity = { kind: name, device: properties, driver: driver.version, compiler, poor: poorDefaults };
   try {
     return new GpuBackend(device, new KernelStore(device, compiler), {
       name,
@@ -324,7 +291,7 @@ export function openGpuBackend({
       prewarm: !isOff(PREWARM_VARIABLE),
       poorDefaults,
       checks: isChecked(name),
-      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, record, identity } } : {}),
+      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, identity } } : {}),
     });
   } catch (error) {
     device[Symbol.dispose]();
