@@ -225,7 +225,8 @@ export class GpuProgram implements CompiledProgram {
     if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
     this.#admission.followChoices();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
-    if (lease?.pending !== undefined) this.#runtime.device.streamWait(stream, lease.pending);
+    const pending = lease?.pending;
+    if (pending !== undefined) this.#runtime.device.streamWait(stream, pending);
     const bring = (): void => memory.copyStep(usedBytes, stream);
     bring();
     const saveStates = (key: string): boolean => this.#states.save(key, step, lease?.states, stream);
