@@ -98,6 +98,14 @@ describeEmulator("wrong kernels", () => {
     });
   });
 
+  it("a model is refused if its weights are repacked wrongly, because they are on the device already", async () => {
+    const refused = devices.generate("dense", { fault: "weights/repack:block" });
+    await expect(refused).rejects.toMatchObject({
+      code: "GPU_WRONG_RESULTS",
+      message: expect.stringContaining("repack_rows"),
+    });
+  });
+
   it("nothing is compared if checks are off", async () => {
     const expected = await right("dense");
     vi.stubEnv("ROCMFORGE_GPU_CHECKS", "off");

@@ -26,6 +26,9 @@ const MAX_REPLACEMENTS = 16;
  */
 const DOUBTFUL = 1e-2;
 
+/** Repacks weights when they are uploaded (kernels/weights/repack.hip). */
+const REPACK_KERNEL = "repack_rows";
+
 /** A trial whose results are wrong. */
 interface FailedTrial {
   readonly trial: KernelTrial;
@@ -126,7 +129,7 @@ export class KernelCheck implements KernelGate {
       isRight: async (trialChoices) => (await trial.fault(oracle, trialChoices)) === undefined,
     });
     const where = `in ${trial.fragment.name}, ${fault.text}`;
-    if (found === undefined) return this.#giveUp(trial.modules(), fault, where);
+    if (found === undefined) return this.#giveUp(trial, fault, where);
     for (const module of found.wrong) choices.avoid(module);
     trust.fail(found.wrong.map(({ name }) => name));
     const notice = `[${place}] ${wrongText(found)} computed wrong results on ${identity} (${where}); ${replacementText(found)}`;
@@ -135,10 +138,13 @@ export class KernelCheck implements KernelGate {
   }
 
   /** No variant is right: the program is refused, unless the difference may be that of two ways to round. */
-  #giveUp(modules: readonly UsedModule[], { error }: TrialFault, where: string): void {
-    if (error > DOUBTFUL) throw this.#refuse(kernelNames(modules), where);
+  #giveUp(trial: KernelTrial, { error }: TrialFault, where: string): void {
+    const modules = trial.modules();
+    const names = [...modules.flatMap(({ kernels }) => kernels), ...(trial.hasRepackedWeights ? [REPACK_KERNEL] : [])];
+    const kernels = [...new Set(names)].join(", ");
+    if (error > DOUBTFUL) throw this.#refuse(kernels, where);
     this.#device.trust.takeUnchecked(modules.map(({ name }) => name));
-    this.#warnUnchecked(`every variant of ${kernelNames(modules)} differs from the CPU in the same way (${where})`);
+    this.#warnUnchecked(`every variant of ${kernels} differs from the CPU in the same way (${where})`);
   }
 
   #refuse(kernels: string, reason: string): GpuError {
@@ -201,8 +207,4 @@ function fileText(name: string): string {
 function replacementText({ replacements }: WrongModules): string {
   if (replacements.length === 0) return "steps are computed without it";
   return `replaced by ${replacements.map(({ name }) => fileText(name)).join(" and ")}, which computes the right ones`;
-}
-
-function kernelNames(modules: readonly UsedModule[]): string {
-  return [...new Set(modules.flatMap(({ kernels }) => kernels))].join(", ");
 }

@@ -21,6 +21,7 @@ import { largestError } from "../../row-error.js";
 import type { GpuProgram } from "../execution/program.js";
 import type { UsedModule } from "../execution/step-plan.js";
 import type { KernelChoices } from "../lowering/kernel-choices.js";
+import { layoutOf } from "../memory/upload.js";
 import { OUTPUT_WANTS, outputFault } from "../../output-check.js";
 import { type CheckShape, type CheckSteps, checkSteps, wanting } from "./check-steps.js";
 
@@ -97,6 +98,14 @@ export class KernelTrial {
     using program = this.#compile(choices, this.#descriptorsOnly());
     const modules = this.#steps.sizes.flatMap((size) => program.modulesFor(size));
     return [...new Map(modules.map((module) => [module.name, module])).values()];
+  }
+
+  /** Whether some of its weights were repacked when they were uploaded, by a kernel that no step launches. */
+  get hasRepackedWeights(): boolean {
+    return this.fragment.weights.some((weight) => {
+      const descriptor = weight === undefined ? undefined : this.#host.weights[weight].descriptor;
+      return descriptor !== undefined && descriptor.onHost !== true && layoutOf(descriptor).repacked;
+    });
   }
 
   /** Computes on both sides and compares; undefined if results are right. */

@@ -62,6 +62,7 @@ export class KernelChoices {
 
   choose(family: FamilyName, key: string, parameters: KernelParameters): void {
     this.#chosen.set(choiceName(family, key), parameters);
+    this.#version++;
   }
 
   /** Changes with everything that was lowered before: launches made of an older version are not to be used any more. */
