@@ -1,5 +1,5 @@
-// Ten wrong kernels, one of each family: each is found before the first token that it would have computed is delivered, is
-// named, and is replaced by its next variant, which gives the right text.
+// Ten wrong kernels, one of each family: each is found before any text is delivered, is named, and is replaced by its next
+// variant, which gives the right text.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -48,9 +48,10 @@ describeEmulator("wrong kernels", () => {
   it.each(WRONG_KERNELS)("$family: $fault is named and replaced", async ({ model, fault }) => {
     const expected = await right(model);
     expect(warnings).not.toHaveBeenCalled();
-    const { text, notices } = await devices.generate(model, { fault });
+    const { text, notices, noticesBeforeText } = await devices.generate(model, { fault });
     const [file] = fault.split(":");
     expect(notices.length).toBeGreaterThan(0);
+    expect(noticesBeforeText).toEqual(notices);
     for (const notice of notices) expect(notice).toContain(`kernels/${file}.hip`);
     expect(warnings).toHaveBeenCalledWith(expect.stringContaining(`kernels/${file}.hip`), {
       type: "RocmForgeWarning",
@@ -80,7 +81,7 @@ describeEmulator("wrong kernels", () => {
     expect(stdout).toMatch(/\| hip 0: Emulated Radeon .*\| \d+ right, 1 wrong +\|/);
     warnings.mockClear();
     const second = await devices.generate("dense", { fault, cache });
-    expect(second).toEqual({ text: first.text, notices: [], checks: 0 });
+    expect(second).toEqual({ text: first.text, notices: [], noticesBeforeText: [], checks: 0 });
     expect(warnings).not.toHaveBeenCalled();
     // A damaged record is none.
     writeFileSync(recordIn(cache), "{");

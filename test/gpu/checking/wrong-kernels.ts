@@ -98,6 +98,8 @@ export interface WrongKernel {
 export interface CheckedText {
   readonly text: string;
   readonly notices: readonly string[];
+  /** Those that were there when the first text was delivered. */
+  readonly noticesBeforeText: readonly string[];
   /** How often kernels were compared with a CPU. */
   readonly checks: number;
 }
@@ -137,8 +139,13 @@ export class CheckedDevices {
     let checks = 0;
     await using backend = this.#open(settings, () => checks++);
     await using opened = await Model.open(path, backend, { contextTokens: 256 });
-    const { text } = await opened.generate(PROMPT, { maxTokens: NEW_TOKENS, temperature: 0 });
-    return { text, notices: backend.notices(), checks };
+    let text = "";
+    let before: readonly string[] | undefined;
+    for await (const delta of opened.generate(PROMPT, { maxTokens: NEW_TOKENS, temperature: 0 })) {
+      before ??= backend.notices();
+      text += delta.text;
+    }
+    return { text, noticesBeforeText: before ?? [], notices: backend.notices(), checks };
   }
 
   #open(

@@ -1,7 +1,7 @@
 // What happens before the launches of a step are taken from a plan: modules that have not been checked on this device are
 // checked, and if modules have been exchanged since the plan was lowered, it is lowered anew.
 
-import { bucketSize } from "../lowering/step-bucket.js";
+import { bucketSize, exactSize } from "../lowering/step-bucket.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import type { LoweringContext } from "../lowering/context.js";
 import type { StepGraphs } from "./step-graphs.js";
@@ -58,18 +58,32 @@ export class StepAdmission {
     this.#plans.clear();
   }
 
-  /** Resolves when the step's modules are checked; those of its graph as well. Undefined if nothing is left to do. */
-  admit(size: LaunchSize): Promise<void> | undefined {
-    const gate = this.#gate;
-    if (gate === undefined) return undefined;
+  /**
+   * Resolves when the step's modules are checked, those of its graph as well; after a prompt also those of the decode step
+   * that follows, so that no text is delivered before what computes it was checked.
+   */
+  async admit(size: LaunchSize): Promise<void> {
+    if (this.#gate === undefined) return;
+    await this.#admit(this.#gate, size);
+    if (size.longestRun > 1 && size.scored > 0) await this.#admit(this.#gate, decodeAfter(size, this.#context));
+  }
+
+  async #admit(gate: KernelGate, size: LaunchSize): Promise<void> {
     const bucket = this.bucketOf(size);
     const sizes = bucket === undefined ? [size] : [size, bucket];
-    if (sizes.every((each) => this.#plans.missingFor(each).length === 0)) return undefined;
+    if (sizes.every((each) => this.#plans.missingFor(each).length === 0)) return;
     const needed = (): readonly UsedModule[] => {
       this.followChoices();
       return sizes.flatMap((each) => this.#plans.modulesFor(each));
     };
-    if (needed().every(({ name }) => gate.isTrusted(name))) return undefined;
-    return gate.admit({ size, blas: this.#plans.blas !== undefined, needed }).then(() => this.followChoices());
+    if (needed().every(({ name }) => gate.isTrusted(name))) return;
+    await gate.admit({ size, blas: this.#plans.blas !== undefined, needed });
+    this.followChoices();
   }
+}
+
+/** The step that extends a prompt's sequences by a token each. */
+function decodeAfter({ scored, longest }: LaunchSize, { options }: LoweringContext): LaunchSize {
+  const sequences = { tokens: scored, sequences: scored, outputs: scored, scored, tiles: scored };
+  return exactSize({ ...sequences, longest: Math.min(longest + 1, options.limits.contextTokens), longestRun: 1 });
 }
