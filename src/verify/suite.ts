@@ -55,6 +55,8 @@ const GATINGS = ["softmax", "sigmoid", "softmax-selected", "sqrt-softplus", "sig
 /** One token, small batches whole and broken, a medium and a large one. */
 const COUNTS = [1, 2, 5, 8, 9, 33];
 const MORE_COUNTS = [...COUNTS, 3, 16, 40];
+/** Prompts: several tiles, and as many tokens as a BLAS library computes. */
+const PROMPTS = [130, 400];
 
 /** The cases of each family; `full` has more sizes. */
 const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCase[] } = {
@@ -95,7 +97,7 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: `network of experts in ${type}`,
       make: () => createMixtureCase({ type, activation: "silu", experts: 8, used: 2 }, MAX_OUTPUTS),
-      steps: steps(full ? COUNTS : [1, 5, 33]),
+      steps: steps(full ? [...COUNTS, ...PROMPTS] : [1, 5, 33]),
       tolerance: isPlainType(type) ? PLAIN_NETWORK : NETWORK,
     })),
   rope: () =>
@@ -147,7 +149,7 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
       make: () => rows.createNetworkCase(type, TYPE_WIDTH, TYPE_WIDTH),
-      steps: steps(full ? COUNTS : [1, 4, 9, 33]),
+      steps: steps([...(full ? COUNTS : [1, 4, 9, 33]), ...PROMPTS]),
       tolerance: isPlainType(type) ? PLAIN_NETWORK : NETWORK,
     })),
   outputs: (full) =>
@@ -168,19 +170,19 @@ export function casesOf(family: FamilyKey, full: boolean): readonly VerifyCase[]
   return SUITE[family](full);
 }
 
+/** Steps of rows that depend on themselves alone; tokens are rows of a table of `MAX_OUTPUTS`. */
 function steps(counts: readonly number[]): readonly StepInput[] {
-  return counts.map((count) => spreadRows(count, Math.min(count, MAX_OUTPUTS)));
+  return counts.map((count) => {
+    const step = spreadRows(count, Math.min(count, MAX_OUTPUTS));
+    return { ...step, tokens: step.tokens.map((token) => token % MAX_OUTPUTS) };
+  });
 }
 
 /** A step of so many tokens with so many output rows, spread over it. */
 function spreadRows(count: number, outputs: number, first = 0): StepInput {
   const step = plainStep(count, { first });
-  return {
-    ...step,
-    outputs: step.outputs.filter(
-      (_, row) => Math.floor((row * outputs) / count) !== Math.floor(((row + 1) * outputs) / count),
-    ),
-  };
+  const groupOf = (row: number): number => Math.floor((row * outputs) / count);
+  return { ...step, outputs: step.outputs.filter((_, row) => groupOf(row) !== groupOf(row + 1)) };
 }
 
 function ofRows(name: string, make: () => ProgramCase): VerifyCase {
@@ -200,7 +202,7 @@ function matmuls(type: SupportedTypeName, full: boolean): readonly VerifyCase[] 
   return shapes.map((shape) => ({
     name: `${type}, ${shape.inputs} × ${shape.outputs}`,
     make: () => createMatmulCase(type, shape, MAX_OUTPUTS),
-    steps: steps(full ? MORE_COUNTS : COUNTS),
+    steps: steps(full ? [...MORE_COUNTS, ...PROMPTS] : COUNTS),
     tolerance: MATMUL,
   }));
 }
