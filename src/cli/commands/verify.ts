@@ -5,6 +5,7 @@ import { AUTO_BACKEND, createBackend, detectDevices, type DeviceReport } from ".
 import { PACKAGE_VERSION } from "../../package-files.js";
 import { type FamilyResult, verifyBackend } from "../../verify/verification.js";
 import { defineCommand } from "../command.js";
+import { redacted } from "../doctor/redaction.js";
 import { backendOptions, GENERAL_OPTIONS, MODEL_OPTIONS } from "../model-options.js";
 import type { OptionTable } from "../option-table.js";
 import { describeVerification, type VerifyReport } from "../verify-report.js";
@@ -52,7 +53,7 @@ export const verify = defineCommand({
       ...(process.stderr.isTTY ? { onFamily } : {}),
     });
     const { name, summary } = backend.description;
-    const report: VerifyReport = {
+    const report = redacted<VerifyReport>({
       rocmforge: PACKAGE_VERSION,
       node: process.version,
       platform: `${process.platform}-${process.arch}`,
@@ -64,7 +65,7 @@ export const verify = defineCommand({
       notices: backend.notices?.() ?? [],
       seconds: (performance.now() - start) / 1000,
       passed: families.every(isRight),
-    };
+    });
     if (values.json) await output.writeJson(report);
     else await output.write(describeVerification(report));
     return report.passed ? 0 : 1;
