@@ -62,10 +62,9 @@ export class KernelChoices {
 
   choose(family: FamilyName, key: string, parameters: KernelParameters): void {
     this.#chosen.set(choiceName(family, key), parameters);
-    this.#version++;
   }
 
-  /** Changes with everything that was lowered before: launches made of an older version are not to be used any more. */
+  /** Changes when a module turns out to be wrong: launches that were made before are not to be used any more. */
   get version(): number {
     return this.#version;
   }
