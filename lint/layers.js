@@ -8,6 +8,7 @@ export const LAYERS = [
   [
     "errors",
     "error-path",
+    "file-lock",
     "lifetime",
     "lru",
     "nearest",
@@ -23,7 +24,7 @@ export const LAYERS = [
   ["backends/contract"],
   ["sampler"],
   ["loader", "architectures", "backends"],
-  ["plan"],
+  ["plan", "verify"],
   ["kv-cache", "tokenizer", "chat", "grammar", "worker", "log"],
   ["scheduler"],
   ["speculation"],
@@ -48,6 +49,7 @@ export const ROOMS = {
     ["lowering"],
     ["blas"],
     ["execution"],
+    ["checking"],
   ],
   chat: [["limits", "message", "prompt-text"], ["output"], ["template/jinja"], ["template"]],
   grammar: [

@@ -31,6 +31,7 @@ export const SECTIONS = [
     text: "Help",
     entries: [
       { text: "Troubleshooting", page: "docs/troubleshooting.md" },
+      { text: "Checked kernels and verify", page: "docs/verify.md" },
       { text: "Error codes", page: "docs/errors.md" },
       { text: "Environment variables", page: "docs/environment.md" },
       { text: "Glossary", page: "docs/glossary.md" },

@@ -60,6 +60,7 @@ export const ERROR_CODES = {
   GPU_LAUNCH: "A kernel or a graph of kernels could not be started.",
   GPU_KERNEL_LOAD: "The driver rejected a kernel's compiled module, or the module lacks the kernel.",
   GPU_COMPILE: "The run-time compiler is missing, rejected a kernel or crashed.",
+  GPU_WRONG_RESULTS: "A kernel computes wrong results on this card, and so does every variant of it.",
   GPU_DEVICE_LOST: "The GPU stopped responding or faulted, and its memory is lost.",
   GPU_INTERNAL: "The GPU's driver rejected a call that should have succeeded.",
   TOKENIZER_MODEL: "The tokenizer model or pre-tokenizer named by the file is not supported.",

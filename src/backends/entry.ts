@@ -16,8 +16,9 @@ export interface BackendEntry {
   unavailableReason(): Promise<UnavailableBackend | undefined>;
   /**
    * Opens the backend, or returns why it cannot run. Its device may still be starting: `Backend.ready` waits for it.
+   * `openOracle` opens a backend on the CPU, whose results a GPU's kernels are compared with.
    */
-  open(options: BackendOptions): Promise<Backend | UnavailableBackend>;
+  open(options: BackendOptions, openOracle?: () => Promise<Backend>): Promise<Backend | UnavailableBackend>;
   /** The error for a caller that explicitly requested this backend. */
   unavailableError(found: UnavailableBackend): RocmForgeError;
   /** Called only if the backend can run. */

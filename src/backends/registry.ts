@@ -129,7 +129,7 @@ export async function startBackend(name: string, options: BackendOptions = {}): 
   const registered = BACKENDS.find((candidate) => candidate.name === name);
   if (registered === undefined) throw unknownBackend(name);
   const entry = await registered.load();
-  const opened = await entry.open(options);
+  const opened = await entry.open(options, openOracle);
   if (isUnavailable(opened)) throw entry.unavailableError(opened);
   return opened;
 }
@@ -138,7 +138,7 @@ export async function startBackend(name: string, options: BackendOptions = {}): 
 async function startBest(options: BackendOptions): Promise<Backend> {
   for (const { name, load } of BACKENDS) {
     const entry = await load();
-    const opened = await entry.open(entry.takesThreads ? options : withoutThreads(options));
+    const opened = await entry.open(entry.takesThreads ? options : withoutThreads(options), openOracle);
     if (!isUnavailable(opened)) return opened;
     if (!opened.expected)
       warnOnce(
@@ -146,6 +146,15 @@ async function startBest(options: BackendOptions): Promise<Backend> {
       );
   }
   throw new TypeError("the reference backend runs everywhere");
+}
+
+/** Opens what computes on the CPU: native code, or plain TypeScript if there is none. */
+async function openOracle(): Promise<Backend> {
+  const { cpuEntry } = await import("./cpu/entry.js");
+  const opened = await cpuEntry.open({});
+  if (!isUnavailable(opened)) return opened;
+  const { ReferenceBackend } = await import("./reference/backend.js");
+  return new ReferenceBackend();
 }
 
 /** With `auto`, a number of threads applies only if the CPU computes. */

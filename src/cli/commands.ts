@@ -20,6 +20,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   synth: async () => (await import("./commands/synth.js")).synth,
   devices: async () => (await import("./commands/devices.js")).devices,
   doctor: async () => (await import("./commands/doctor.js")).doctor,
+  verify: async () => (await import("./commands/verify.js")).verify,
   completion: async () => (await import("./commands/completion.js")).completion,
 };
 

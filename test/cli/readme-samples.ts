@@ -63,8 +63,8 @@ const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
     "builds the addon anew under everything that runs; test/cli/doctor.test.ts builds a copy",
   ],
 ];
-/** Samples that take minutes or write gigabytes. */
-const LONG = /^rocmforge (?:bench|synth) /;
+/** Samples that take minutes or write gigabytes, or that a test of npm test has anyway. */
+const LONG = /^rocmforge (?:bench |synth |verify)/;
 
 /** Whether a sample cannot run as printed. */
 export const cannotRun = (line: string): boolean => ELSEWHERE.some(([pattern]) => pattern.test(line));

@@ -1,13 +1,14 @@
-// Attention as a case of the harness: each token's queries, keys and values are columns of its input row. Compares a
-// backend with `reference` over steps that share one cache.
+// Attention as a case of the harness. Compares a backend with `reference` over steps that share one cache.
 
 import { expect } from "vitest";
-import type { KvCacheType, StepInput } from "../../src/backends/contract.js";
-import { Dice } from "../support/dice.js";
+import type { StepInput } from "../../src/backends/contract.js";
+import { createAttentionCase } from "../../src/verify/attention-cases.js";
 import { remembered } from "../support/remembered.js";
-import { floats, hiddenOf, inputTable, normalisedError, type ProgramCase, runSteps } from "./harness.js";
+import { hiddenOf, normalisedError, type ProgramCase, runSteps } from "./harness.js";
 import { referenceSteps } from "./reference-results.js";
 import type { Subject } from "./subjects.js";
+
+export type { AttentionAttributes, CacheShape, Heads } from "../../src/verify/attention-cases.js";
 
 const TOLERANCE = 1e-10;
 /** For prefill whose queries and weights are f16, as in the matmuls around it. */
@@ -15,89 +16,7 @@ const HALVES_TOLERANCE = 1e-6;
 /** More tokens than this of one sequence are prefill. */
 const MOST_DECODE_TOKENS = 8;
 
-export interface Heads {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly keyWidth: number;
-  readonly valueWidth: number;
-}
-
-export interface CacheShape {
-  readonly type: KvCacheType;
-  readonly blockTokens: number;
-  readonly blocks: number;
-  readonly rotated?: boolean;
-}
-
-export interface AttentionAttributes {
-  readonly scale?: number;
-  readonly window?: number;
-  readonly chunk?: number;
-  readonly first?: number;
-  readonly temperature?: number;
-  readonly temperatureLength?: number;
-  readonly temperatureOffset?: number;
-  /** The values are the first columns of the keys, and nothing else is stored. */
-  readonly valuesInKeys?: boolean;
-  readonly softCap?: number;
-  /** The logits of the heads' sinks; they are repeated if there are more heads. */
-  readonly sinks?: readonly number[];
-}
-
 export const attentionCase = remembered(createAttentionCase);
-
-function createAttentionCase(
-  { heads, kvHeads, keyWidth, valueWidth }: Heads,
-  cache: CacheShape,
-  rows: number,
-  { sinks, scale = 1 / Math.sqrt(keyWidth), ...attributes }: AttentionAttributes = {},
-): ProgramCase {
-  const queryColumns = heads * keyWidth;
-  const keyColumns = kvHeads * keyWidth;
-  const isLatent = attributes.valuesInKeys === true;
-  const valueColumns = isLatent ? 0 : kvHeads * valueWidth;
-  const width = queryColumns + keyColumns + valueColumns;
-  const sinkLogits = Float32Array.from({ length: heads }, (_, head) => sinks?.[head % sinks.length] ?? 0);
-  return {
-    vocabularySize: rows,
-    kv: { layers: 2, kvHeads, keyWidth, valueWidth: isLatent ? 0 : valueWidth },
-    kvCacheType: cache.type,
-    blockTokens: cache.blockTokens,
-    blocks: cache.blocks,
-    weights: {
-      inputs: inputTable(new Dice(width), width, rows, 1.5),
-      ...(sinks === undefined ? {} : { sinks: floats([heads], sinkLogits) }),
-    },
-    build: (graph) => {
-      const input = graph.embed("inputs", width, rows);
-      let query = graph.columns(input, "query", 0, queryColumns);
-      let key = graph.columns(input, "key", queryColumns, keyColumns);
-      const value = isLatent ? undefined : graph.columns(input, "value", queryColumns + keyColumns, valueColumns);
-      if (cache.rotated === true) {
-        const rope = graph.ropeTable({
-          ratio: Math.fround(0.8),
-          stretches: Array.from({ length: keyWidth / 2 }, () => 1),
-          magnitude: 1,
-        });
-        const rotation = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
-        query = graph.rope(query, { heads, ...rotation });
-        key = graph.rope(key, { heads: kvHeads, ...rotation });
-      }
-      const sinkWeight = graph.optionalVector("sinks", heads);
-      const first = graph.attention(query, key, value, {
-        layer: 1,
-        heads,
-        kvHeads,
-        keyWidth,
-        valueWidth,
-        scale,
-        ...attributes,
-        ...(sinkWeight === undefined ? {} : { sinks: sinkWeight }),
-      });
-      return { hidden: graph.selectRows(first, "outputs") };
-    },
-  };
-}
 
 /** Runs the steps on `reference` and on the subject and compares every output row; prefill in f16 has its own bound. */
 export async function expectAttention(

@@ -3,19 +3,11 @@
 
 import { expect, it } from "vitest";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
+import { createMatmulCase, type MatmulShape } from "../../src/verify/matmul-cases.js";
 import { Dice } from "../support/dice.js";
 import { remembered } from "../support/remembered.js";
 import { anyBlocks } from "./models/random-blocks.js";
-import {
-  floats,
-  hiddenOf,
-  inputTable,
-  normalisedError,
-  plainStep,
-  type ProgramCase,
-  randomWeight,
-  runSteps,
-} from "./harness.js";
+import { hiddenOf, normalisedError, plainStep, type ProgramCase, randomWeight, runSteps } from "./harness.js";
 import { referenceSteps } from "./reference-results.js";
 import { describeSubjects } from "./subjects.js";
 
@@ -30,40 +22,10 @@ const FEW_TYPE_NAMES: readonly SupportedTypeName[] = ["Q4_K", "Q6_K", "Q8_0", "T
 const ANY_BLOCK_TYPES: readonly SupportedTypeName[] = ["TQ1_0", "TQ2_0", "MXFP4", "NVFP4"];
 const FEW_TYPES = SUPPORTED.filter(({ name }) => FEW_TYPE_NAMES.includes(name));
 
-interface Shape {
-  readonly inputs: number;
-  readonly outputs: number;
-  readonly bias?: boolean;
-  readonly scale?: boolean;
-}
-
 const matmulCase = remembered(createMatmulCase);
 
-function createMatmulCase(
-  type: SupportedTypeName,
-  { inputs, outputs, bias = false, scale = false }: Shape,
-  tokens: number,
-): ProgramCase {
-  const dice = new Dice(inputs * 7 + outputs);
-  const rounded = !PLAIN.includes(type);
-  return {
-    vocabularySize: tokens,
-    weights: {
-      inputs: inputTable(dice, inputs, tokens),
-      "product.weight": randomWeight(dice, type, [inputs, outputs], 1 / Math.sqrt(inputs)),
-      ...(bias ? { "product.bias": inputTable(dice, outputs, 1) } : {}),
-      ...(scale ? { "product.scale": floats([1], [0.37]) } : {}),
-    },
-    build: (graph) => {
-      const table = graph.embed("inputs", inputs, tokens);
-      const input = rounded ? graph.quantizeActivations(table) : table;
-      return { hidden: graph.selectRows(graph.matmul(input, "product", { inputs, outputs }), "outputs") };
-    },
-  };
-}
-
 /** Rows of one block, of a part of a chunk, and of many chunks; outputs that fill no tile. */
-function shapesOf(blockElements: number): readonly Shape[] {
+function shapesOf(blockElements: number): readonly MatmulShape[] {
   const unit = Math.max(32, blockElements);
   return [
     { inputs: unit, outputs: 3 },

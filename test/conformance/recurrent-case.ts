@@ -1,186 +1,37 @@
-// Recurrent layers as cases of the harness: what an operation reads are columns of each token's input row. Compares a
-// backend with `reference` over steps that share state slots.
+// Recurrent layers as cases of the harness. Compares a backend with `reference` over steps that share state slots.
 
 import { expect } from "vitest";
 import type { StepInput } from "../../src/backends/contract.js";
-import { kvShapeOf } from "../../src/graph/program.js";
-import { Dice } from "../support/dice.js";
+import {
+  createConvCase,
+  createDeltaNetCase,
+  createPreviousRowCase,
+  createScanCase,
+} from "../../src/verify/recurrent-cases.js";
 import { remembered } from "../support/remembered.js";
-import { floats, hiddenOf, inputTable, normalisedError, type ProgramCase, randomWeight, runSteps } from "./harness.js";
+import { hiddenOf, normalisedError, type ProgramCase, runSteps } from "./harness.js";
 import { referenceSteps } from "./reference-results.js";
 import type { Subject } from "./subjects.js";
 
-/** Tokens of the input table: every token of a case has a row of its own. */
-export const ROWS = 200;
-export const SLOTS = 6;
+export {
+  type ConvShape,
+  type DeltaNetShape,
+  RECURRENT_ROWS as ROWS,
+  RECURRENT_SLOTS as SLOTS,
+  type ScanShape,
+  type StateRun as Run,
+  stepOfRuns,
+} from "../../src/verify/recurrent-cases.js";
+
 /** Of f32 arithmetic in another order. */
 const TOLERANCE = 1e-10;
 
-export interface ConvShape {
-  readonly width: number;
-  readonly taps: number;
-  readonly bias: boolean;
-  readonly silu: boolean;
-  readonly type?: "F32" | "F16" | "BF16";
-}
-
-export const convCase = remembered(({ width, taps, bias, silu, type = "F32" }: ConvShape): ProgramCase => ({
-  vocabularySize: ROWS,
-  kv: kvShapeOf([], [(taps - 1) * width]),
-  stateSlots: SLOTS,
-  weights: {
-    inputs: inputTable(new Dice(width), width, ROWS),
-    "conv.weight": randomWeight(new Dice(2), type, [taps, width]),
-    ...(bias ? { "conv.bias": randomWeight(new Dice(3), "F32", [width]) } : {}),
-  },
-  build: (graph) => {
-    const input = graph.embed("inputs", width, ROWS);
-    const biasWeight = graph.optionalVector("conv.bias", width);
-    const out = graph.emit("conv", {
-      kind: "causal-conv",
-      state: 0,
-      input,
-      weight: graph.table("conv.weight", [taps, width]),
-      ...(biasWeight === undefined ? {} : { bias: biasWeight }),
-      ...(silu ? { activation: "silu" } : {}),
-    });
-    return { hidden: graph.selectRows(out, "outputs") };
-  },
-}));
-
+export const convCase = remembered(createConvCase);
 /** The row of the token before, and the hidden state for the next step, as draft heads use them. */
-export const previousRowCase = remembered((width: number, reads: boolean): ProgramCase => ({
-  vocabularySize: ROWS,
-  kv: kvShapeOf([], [5, width]),
-  stateSlots: SLOTS,
-  weights: { inputs: inputTable(new Dice(width), width, ROWS) },
-  build: (graph) => {
-    const input = graph.embed("inputs", width, ROWS);
-    const out = graph.emit("before", { kind: "previous-row", state: 1, width, ...(reads ? { input } : {}) });
-    graph.stateWrite(1, input);
-    return { hidden: graph.selectRows(out, "outputs") };
-  },
-}));
-
-export interface DeltaNetShape {
-  readonly keyHeads: number;
-  readonly valueHeads: number;
-  readonly headWidth: number;
-  readonly order: "cyclic" | "grouped";
-}
-
+export const previousRowCase = remembered(createPreviousRowCase);
 /** A state before that of the operation checks that each has its own place in a slot. */
-export const deltaNetCase = remembered(({ keyHeads, valueHeads, headWidth, order }: DeltaNetShape): ProgramCase => {
-  const mixed = (2 * keyHeads + valueHeads) * headWidth;
-  const width = mixed + 2 * valueHeads;
-  return {
-    vocabularySize: ROWS,
-    kv: kvShapeOf([], [3, valueHeads * headWidth ** 2]),
-    stateSlots: SLOTS,
-    weights: {
-      inputs: inputTable(new Dice(width), width, ROWS, 1.5),
-      decay: floats(
-        [valueHeads],
-        Array.from({ length: valueHeads }, (_, head) => -0.03 * (1 + head * 3)),
-      ),
-      bias: randomWeight(new Dice(4), "F32", [valueHeads]),
-    },
-    build: (graph) => {
-      const input = graph.embed("inputs", width, ROWS);
-      const out = graph.emit("delta net", {
-        kind: "delta-net",
-        state: 1,
-        input: graph.columns(input, "mixed", 0, mixed),
-        alpha: graph.columns(input, "alpha", mixed, valueHeads),
-        beta: graph.columns(input, "beta", mixed + valueHeads, valueHeads),
-        decay: graph.vector("decay", valueHeads),
-        bias: graph.vector("bias", valueHeads),
-        keyHeads,
-        valueHeads,
-        headWidth,
-        keyHeadOrder: order,
-        epsilon: 1e-6,
-      });
-      return { hidden: graph.selectRows(out, "outputs") };
-    },
-  };
-});
-
-export interface ScanShape {
-  readonly heads: number;
-  readonly headWidth: number;
-  readonly groups: number;
-  readonly stateWidth: number;
-}
-
-export const scanCase = remembered(({ heads, headWidth, groups, stateWidth }: ScanShape): ProgramCase => {
-  const mixed = heads * headWidth + 2 * groups * stateWidth;
-  const width = mixed + heads;
-  return {
-    vocabularySize: ROWS,
-    kv: kvShapeOf([], [heads * headWidth * stateWidth]),
-    stateSlots: SLOTS,
-    weights: {
-      inputs: inputTable(new Dice(width), width, ROWS),
-      decay: floats(
-        [1, heads],
-        Array.from({ length: heads }, (_, head) => -0.05 * (1 + head)),
-      ),
-      bias: randomWeight(new Dice(5), "F32", [heads]),
-      skip: randomWeight(new Dice(6), "F32", [1, heads]),
-    },
-    build: (graph) => {
-      const input = graph.embed("inputs", width, ROWS);
-      const out = graph.emit("scan", {
-        kind: "ssm-scan",
-        state: 0,
-        input: graph.columns(input, "mixed", 0, mixed),
-        step: graph.columns(input, "step", mixed, heads),
-        decay: graph.table("decay", [1, heads]),
-        bias: graph.vector("bias", heads),
-        skip: graph.table("skip", [1, heads]),
-        heads,
-        headWidth,
-        groups,
-        stateWidth,
-      });
-      return { hidden: graph.selectRows(out, "outputs") };
-    },
-  };
-});
-
-/** A sequence of a step: which tokens, from which position on, the slot that it reads, and slots that tokens write. */
-export interface Run {
-  readonly tokens: number;
-  /** The first token's id; the ids of a run follow one another. */
-  readonly first: number;
-  readonly position?: number;
-  readonly read?: number;
-  /** By index in the run, negative from its end, the slot that gets the state. */
-  readonly writes?: Readonly<Record<number, number>>;
-}
-
-/** A step of these runs with the hidden states of all tokens. */
-export function stepOfRuns(runs: readonly Run[]): StepInput {
-  const ids = runs.flatMap(({ first, tokens }) => Array.from({ length: tokens }, (_, index) => (first + index) % ROWS));
-  const offsets = [0];
-  for (const { tokens } of runs) offsets.push((offsets.at(-1) ?? 0) + tokens);
-  const stateWrites = new Int32Array(ids.length).fill(-1);
-  for (const [sequence, { tokens, writes = {} }] of runs.entries())
-    for (const [index, slot] of Object.entries(writes))
-      stateWrites[offsets[sequence] + ((Number(index) + tokens) % tokens)] = slot;
-  return {
-    tokens: Int32Array.from(ids),
-    positions: Int32Array.from(
-      runs.flatMap(({ tokens, position = 0 }) => Array.from({ length: tokens }, (_, index) => position + index)),
-    ),
-    sequenceOffsets: Int32Array.from(offsets),
-    blockTables: [],
-    outputs: ids.map((_, row) => ({ row, want: { kind: "hidden" } })),
-    stateReads: Int32Array.from(runs, ({ read = -1 }) => read),
-    stateWrites,
-  };
-}
+export const deltaNetCase = remembered(createDeltaNetCase);
+export const scanCase = remembered(createScanCase);
 
 /** Runs the steps on `reference` and on the subject and compares every output row. */
 export async function expectRecurrent(

@@ -18,6 +18,7 @@ export const LONGEST_FILES: readonly string[] = [
   "test/conformance/deterministic.test.ts",
   "test/gpu/large-steps.test.ts",
   "test/conformance/golden/golden-cpu.test.ts",
+  "test/gpu/checking/wrong-kernels.test.ts",
   "test/gpu/graphs.test.ts",
   "test/gpu/decoding.test.ts",
   "test/conformance/deep-attention.test.ts",

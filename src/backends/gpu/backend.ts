@@ -22,10 +22,14 @@ import type {
   TensorSource,
 } from "../contract.js";
 import { measureReadBandwidth } from "./execution/bandwidth.js";
-import { isChecked } from "./drivers/shared/checks.js";
+import { areKernelsChecked, isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
 import { driverStartMs } from "./drivers/early-start.js";
+import { checkedDevice, type KernelCheckOptions } from "./checking/checked-device.js";
+import { type CheckedDevice, KernelCheck } from "./checking/kernel-check.js";
+import type { TrialHost } from "./checking/kernel-trial.js";
+import type { KernelGate } from "./execution/step-admission.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
@@ -64,6 +68,8 @@ interface GpuBackendOptions extends ProgramOptions {
   readonly deterministic: boolean;
   readonly slabs: boolean;
   readonly poorDefaults: boolean;
+  /** How kernels are checked before their first use; absent: they are not. */
+  readonly kernelChecks?: KernelCheckOptions;
   /** Why this device was chosen, human-readable. */
   readonly because: string;
 }
@@ -82,6 +88,9 @@ export class GpuBackend implements Backend {
   readonly #programs = new Set<GpuProgram>();
   readonly #uploads = new Set<Promise<unknown>>();
   readonly #lifetime: Lifetime;
+  readonly #checked: CheckedDevice | undefined;
+  /** Where the tensors on the device came from, for comparing with other backends. */
+  readonly #sources = new WeakMap<DeviceTensor, TensorSource>();
 
   constructor(device: GpuDevice, kernels: KernelStore, options: GpuBackendOptions) {
     const { name, deterministic, because } = options;
@@ -93,6 +102,7 @@ export class GpuBackend implements Backend {
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
     this.#runtime = new GpuRuntime(device, kernels, options);
+    this.#checked = checkedDevice(options.kernelChecks, this.#choices, this.#runtime);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
     this.#uploader = new Uploader(this.#runtime);
     this.#lifetime = new Lifetime(`the ${name} backend`);
@@ -132,11 +142,11 @@ export class GpuBackend implements Backend {
 
   async upload(source: TensorSource): Promise<DeviceTensor> {
     this.#lifetime.assertAlive();
-    if (source.descriptor.onHost === true) return new HostTable(source);
+    if (source.descriptor.onHost === true) return this.#withSource(new HostTable(source), source);
     const upload = this.#uploader.upload(source);
     this.#uploads.add(upload);
     try {
-      return await upload;
+      return this.#withSource(await upload, source);
     } finally {
       this.#uploads.delete(upload);
     }
@@ -157,22 +167,12 @@ export class GpuBackend implements Backend {
 
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     this.#lifetime.assertAlive();
-    const { device } = this.#runtime;
-    const context = createContext({
-      fused: fuseForGpu(program),
-      weights: weights.map(({ descriptor }) => descriptor),
-      limits,
-      device: device.properties,
-      kind: device.kind,
-      deterministic: this.#options.deterministic,
-      choices: this.#choices,
-    });
+    const gate =
+      this.#checked === undefined
+        ? undefined
+        : new KernelCheck(this.#checked, this.#trialHost(weights, limits), program);
     this.#uploader.prepare(weights.map(({ descriptor }) => descriptor).filter(({ onHost }) => onHost !== true));
-    const compiled = new GpuProgram(this.#runtime, context, weights, this.#options, (freed) =>
-      this.#programs.delete(freed),
-    );
-    this.#programs.add(compiled);
-    return compiled;
+    return this.#compile(program, weights, limits, { choices: this.#choices, options: this.#options, gate });
   }
 
   notices(): readonly string[] {
@@ -188,8 +188,50 @@ export class GpuBackend implements Backend {
     return await measureReadBandwidth(this.#runtime.device, this.#runtime.memory, this.#runtime.kernels, sizeBytes);
   }
 
+  #compile(
+    program: Program,
+    weights: readonly LazyTensor[],
+    limits: ProgramLimits,
+    { choices, options, gate }: CompileDetails,
+  ): GpuProgram {
+    const { device } = this.#runtime;
+    const context = createContext({
+      fused: fuseForGpu(program),
+      weights: weights.map(({ descriptor }) => descriptor),
+      limits,
+      device: device.properties,
+      kind: device.kind,
+      deterministic: this.#options.deterministic,
+      choices,
+    });
+    const onFreed = (freed: GpuProgram): boolean => this.#programs.delete(freed);
+    const compiled = new GpuProgram(this.#runtime, context, weights, options, onFreed, gate);
+    this.#programs.add(compiled);
+    return compiled;
+  }
+
+  /** What a check of a program's kernels takes from this backend; its parts run launch by launch. */
+  #trialHost(weights: readonly LazyTensor[], limits: ProgramLimits): TrialHost {
+    const options = { ...this.#options, graphs: false, prewarm: false, trial: true };
+    return {
+      weights,
+      limits,
+      compile: (part, partWeights, partLimits, { choices = this.#choices, blas }) =>
+        this.#compile(part, partWeights, partLimits, { choices, options: { ...options, blas }, gate: undefined }),
+      upload: (source) => this.upload(source),
+      sourceOf: (tensor) => this.#sources.get(tensor),
+      createKvCache: (cacheOptions) => this.createKvCache(cacheOptions),
+    };
+  }
+
+  #withSource<Tensor extends DeviceTensor>(tensor: Tensor, source: TensorSource): Tensor {
+    if (this.#checked !== undefined) this.#sources.set(tensor, source);
+    return tensor;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#lifetime.end()) return;
+    await this.#checked?.trust.written();
     await Promise.allSettled(this.#uploads);
     await Promise.all([...this.#programs].map((program) => program.ended()));
     await this.#runtime.kernels.ended();
@@ -200,11 +242,19 @@ export class GpuBackend implements Backend {
   }
 }
 
+interface CompileDetails {
+  readonly choices: KernelChoices;
+  readonly options: ProgramOptions;
+  readonly gate: KernelGate | undefined;
+}
+
 interface GpuBackendRequest {
   readonly driver: GpuDriver;
   readonly compiler: GpuCompiler;
   readonly name: DriverKind;
   readonly backendOptions: BackendOptions;
+  /** Opens a backend on the CPU that kernels are compared with; absent: they are not checked. */
+  readonly openOracle?: (() => Promise<Backend>) | undefined;
 }
 
 /** Returns the backend while its device is still being opened; `ready` waits for it. */
@@ -222,11 +272,14 @@ export function openGpuBackend({
   compiler,
   name,
   backendOptions: { threads, device: wanted, deterministic },
+  openOracle,
 }: GpuBackendRequest): GpuBackend {
   if (threads !== undefined) refuseValue(name, "threads", "none, because the GPU computes", threads);
   const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;
   const { properties, because } = chooseDevice(name, driver.devices(), wanted);
   const device = driver.open(properties.index);
+  const poorDefaults = process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on";
+  const identity = { kind: name, device: properties, driver: driver.version, compiler, poor: poorDefaults };
   try {
     return new GpuBackend(device, new KernelStore(device, compiler), {
       name,
@@ -236,8 +289,9 @@ export function openGpuBackend({
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
       prewarm: !isOff(PREWARM_VARIABLE),
-      poorDefaults: process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on",
+      poorDefaults,
       checks: isChecked(name),
+      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, identity } } : {}),
     });
   } catch (error) {
     device[Symbol.dispose]();

@@ -6,7 +6,10 @@ import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/dr
 import { detectCuda } from "./drivers/cuda/detect.js";
 
 /** Creates the `cuda` backend, or returns why it cannot run: `auto` then tries the next backend. */
-export function createCudaBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+export function createCudaBackend(
+  backendOptions: BackendOptions,
+  openOracle?: () => Promise<Backend>,
+): Backend | UnavailableDriver {
   const found = detectCuda();
-  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions });
+  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "cuda", backendOptions, openOracle });
 }

@@ -4,14 +4,15 @@
 import { GpuError } from "../../errors.js";
 import type { BackendDiagnostics } from "../entry.js";
 import type { UnavailableReason } from "../unavailable.js";
-import type { DriverKind, GpuDriver } from "./drivers/shared/driver.js";
+import type { DriverKind, GpuDriver, GpuProperties } from "./drivers/shared/driver.js";
 import { findCudaCompiler } from "./drivers/cuda/compiler.js";
 import { findCudaDriver } from "./drivers/cuda/driver.js";
-import { isChecked } from "./drivers/shared/checks.js";
+import { areKernelsChecked, isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
 import { unavailableDriverError } from "./drivers/shared/gpu-error.js";
 import { findHipCompiler } from "./drivers/hip/compiler.js";
 import { findHipDriver } from "./drivers/hip/driver.js";
+import { DeviceRecord } from "./kernels/device-record.js";
 import { kernelCacheFolder } from "./drivers/shared/cache-folder.js";
 import type { NativeCompiler } from "./drivers/shared/compiler.js";
 import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
@@ -32,6 +33,12 @@ export interface DriverReport {
     readonly multiprocessors: number;
     readonly waveSize: number;
     readonly integrated: boolean;
+    /** Kernels that were compared with a CPU on this device before their first use; absent if none was. */
+    readonly checkedKernels?: {
+      readonly passed: number;
+      /** Modules that computed wrong results and are not used: file and defines. */
+      readonly failed: readonly string[];
+    };
   }[];
   /** The device that is used by default, and why. */
   readonly choice?: { readonly index: number; readonly because: string };
@@ -76,7 +83,7 @@ export function detectDriver(kind: DriverKind): DriverReport {
     return {
       backend: kind,
       driver: { version, library },
-      devices,
+      devices: isUnavailableDriver(compiler) ? devices : devices.map((device) => withRecord(driver, compiler, device)),
       choice: { index: properties.index, because },
       ...rest,
     };
@@ -91,6 +98,20 @@ export function detectDriver(kind: DriverKind): DriverReport {
   }
 }
 
+/** The device with what its record says about kernels. */
+function withRecord(
+  { kind, version }: GpuDriver,
+  { identity }: NativeCompiler,
+  device: GpuProperties,
+): DriverReport["devices"][number] {
+  const { modules } = new DeviceRecord({ kind, device, driver: version, compiler: identity }).read();
+  const failed = Object.keys(modules).filter((name) => modules[name] === "failed");
+  const passed = Object.keys(modules).length - failed.length;
+  return passed + failed.length === 0
+    ? device
+    : { ...device, checkedKernels: { passed, failed: failed.map((name) => name.trim()) } };
+}
+
 /** How the backend would run on this driver's default device; throws if that cannot be used. */
 export function driverDiagnostics(kind: DriverKind): BackendDiagnostics {
   const { driver, compiler, devices, choice, unavailable } = detectDriver(kind);
@@ -101,7 +122,12 @@ export function driverDiagnostics(kind: DriverKind): BackendDiagnostics {
     ...(compiler === undefined ? {} : { compiler }),
     devices: devices.map(({ index, name, architecture }) => `${index} ${name} (${architecture})`),
     ...(choice === undefined ? {} : { takes: `${choice.index}, ${choice.because}` }),
-    checks: isChecked(kind) ? "graphs and BLAS matmuls before their first use" : "none",
+    checks: checksText(kind),
     kernelCache: kernelCacheFolder(),
   };
+}
+
+function checksText(kind: DriverKind): string {
+  const checked = [...(areKernelsChecked() ? ["kernels"] : []), ...(isChecked(kind) ? ["graphs", "BLAS matmuls"] : [])];
+  return checked.length === 0 ? "none" : `${checked.join(", ")} before their first use`;
 }

@@ -20,8 +20,8 @@ export function gpuEntry(kind: DriverKind): BackendEntry {
     async unavailableReason() {
       return (await startAndLoad(kind)) ?? (await import("./diagnostics.js")).unavailableDriver(kind);
     },
-    async open(options) {
-      return (await startAndLoad(kind)) ?? (await loadBackend(kind))(options);
+    async open(options, openOracle) {
+      return (await startAndLoad(kind)) ?? (await loadBackend(kind))(options, openOracle);
     },
     unavailableError: (found) => unavailableDriverError(kind, found),
     diagnostics: async () => (await import("./diagnostics.js")).driverDiagnostics(kind),
@@ -53,7 +53,9 @@ async function startDriver(kind: DriverKind): Promise<boolean> {
   return !isUnavailable(early) && early.startDriverEarly(kind) !== undefined;
 }
 
-async function loadBackend(kind: DriverKind): Promise<(options: BackendOptions) => Backend | UnavailableBackend> {
+type OpenBackend = (options: BackendOptions, openOracle?: () => Promise<Backend>) => Backend | UnavailableBackend;
+
+async function loadBackend(kind: DriverKind): Promise<OpenBackend> {
   if (kind === "hip") return (await import("./hip-backend.js")).createHipBackend;
   return (await import("./cuda-backend.js")).createCudaBackend;
 }

@@ -6,7 +6,10 @@ import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/dr
 import { detectHip } from "./drivers/hip/detect.js";
 
 /** Creates the `hip` backend, or returns why it cannot run: `auto` then tries the next backend. */
-export function createHipBackend(backendOptions: BackendOptions): Backend | UnavailableDriver {
+export function createHipBackend(
+  backendOptions: BackendOptions,
+  openOracle?: () => Promise<Backend>,
+): Backend | UnavailableDriver {
   const found = detectHip();
-  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions });
+  return isUnavailableDriver(found) ? found : createGpuBackend({ ...found, name: "hip", backendOptions, openOracle });
 }

@@ -27,7 +27,15 @@ const CARD_BACKENDS: Readonly<Record<string, string>> = { AMD: "hip", NVIDIA: "c
 
 /** The problems in the findings, the gravest first. */
 export function knownProblems(findings: Findings): readonly KnownProblem[] {
-  const problems = [backendProblems, addonProblems, cardProblems, packageProblems, cacheProblems, settingProblems];
+  const problems = [
+    backendProblems,
+    addonProblems,
+    cardProblems,
+    kernelProblems,
+    packageProblems,
+    cacheProblems,
+    settingProblems,
+  ];
   const found = problems.flatMap((look) => look(findings));
   const order = ["error", "warning", "note"];
   return found.toSorted((one, other) => order.indexOf(one.severity) - order.indexOf(other.severity));
@@ -76,6 +84,20 @@ function cardProblems({ machine, backends }: Findings): readonly KnownProblem[] 
       },
     ];
   });
+}
+
+/** Kernels that computed wrong results when they were checked, on each card. */
+function kernelProblems({ devices }: Findings): readonly KnownProblem[] {
+  return devices.flatMap(({ backend, driver, devices: cards }) =>
+    cards.flatMap(({ index, name, checkedKernels }) =>
+      (checkedKernels?.failed ?? []).map((kernel): KnownProblem => ({
+        severity: "warning",
+        what: `the kernel ${kernel} computes wrong results on ${backend} ${index} (${name}, driver ${driver?.version ?? "unknown"})`,
+        remedy:
+          "another variant is used in its place, which may be slower; update the driver, and report this with the output of `rocmforge verify`",
+      })),
+    ),
+  );
 }
 
 function packageProblems({ missingFiles, mapping, platform }: Findings): readonly KnownProblem[] {

@@ -102,17 +102,23 @@ function backendLines({ name, summary, unavailable, diagnostics = {} }: BackendR
 function deviceLines({ devices }: Health): readonly string[] {
   const rows = devices.flatMap((report) => report.devices.map((device) => deviceRow(report, device)));
   if (rows.length === 0) return [];
-  return ["## Devices", "", ...table(["device", "driver", "architecture", "memory", "units"], rows), ""];
+  return [
+    "## Devices",
+    "",
+    ...table(["device", "driver", "architecture", "memory", "units", "checked kernels"], rows),
+    "",
+  ];
 }
 
 function deviceRow({ backend, driver }: DeviceReport, device: DeviceReport["devices"][number]): readonly string[] {
-  const { index, name, architecture, totalBytes, multiprocessors, waveSize, integrated } = device;
+  const { index, name, architecture, totalBytes, multiprocessors, waveSize, integrated, checkedKernels } = device;
   return [
     `${backend} ${index}: ${name}`,
     driver?.version ?? "",
     architecture,
     `${formatBytes(totalBytes)}${integrated ? ", shared with the host" : ""}`,
     `${multiprocessors}, waves of ${waveSize}`,
+    checkedKernels === undefined ? "none yet" : `${checkedKernels.passed} right, ${checkedKernels.failed.length} wrong`,
   ];
 }
 

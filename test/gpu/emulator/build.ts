@@ -71,6 +71,8 @@ export interface EmulatorSettings {
   readonly failures?: readonly string[];
   /** `stale:n` or `skip:n`: how replays of graphs go wrong, see settings.h. */
   readonly replay?: string;
+  /** `file+DEFINE=value:block`, `…:lane` or `…:dot`: modules that the compiler breaks, see settings.h. */
+  readonly wrongCode?: readonly string[];
 }
 
 /** The variables that make the HIP backend use the test double; for a process, or for this one before the first call. */
@@ -91,6 +93,7 @@ export function settingVariables({
   strict,
   failures = [],
   replay = "",
+  wrongCode = [],
 }: EmulatorSettings): Readonly<Record<string, string>> {
   return {
     ROCMFORGE_EMULATOR_WAVE: String(waveSize),
@@ -104,5 +107,6 @@ export function settingVariables({
     ROCMFORGE_EMULATOR_STRICT: strict === true ? "1" : "",
     ROCMFORGE_EMULATOR_FAIL: failures.join(","),
     ROCMFORGE_EMULATOR_REPLAY: replay,
+    ROCMFORGE_EMULATOR_WRONG: wrongCode.join(","),
   };
 }

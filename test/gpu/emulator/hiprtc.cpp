@@ -45,6 +45,29 @@ bool is_harmless(const std::string& option) {
   return false;
 }
 
+bool has_define(const std::vector<std::string>& definitions, const std::string& wanted) {
+  for (const std::string& definition : definitions) {
+    const std::string text = definition.substr(2);
+    if (text == wanted || text.substr(0, text.find('=')) == wanted) return true;
+  }
+  return false;
+}
+
+bool holds(const std::vector<std::string>& definitions, const std::string& condition) {
+  return condition[0] == '!' ? !has_define(definitions, condition.substr(1)) : has_define(definitions, condition);
+}
+
+/** The definitions that break this module (emulated-device.h), as ROCMFORGE_EMULATOR_WRONG asks. */
+std::vector<std::string> injected_faults(const std::string& name, const std::vector<std::string>& definitions) {
+  std::vector<std::string> faults;
+  for (const InjectedWrongCode& wrong : runtime().settings.wrong_code) {
+    bool fits = name == wrong.file + ".hip" && (wrong.careful_too || !has_define(definitions, "CAREFUL"));
+    for (const std::string& condition : wrong.conditions) fits = fits && holds(definitions, condition);
+    if (fits) faults.push_back("-DEMULATED_WRONG_" + wrong.fault);
+  }
+  return faults;
+}
+
 template <typename Body>
 int program_call(const char* name, void* handle, Body body) {
   const Status injected = runtime().enter(name, false);
@@ -74,6 +97,7 @@ int compile(Program& program, int count, const char** options) {
     fprintf(stderr, "HIP emulator: the target %s is not known to the compiler\n", architecture.c_str());
     abort();
   }
+  for (const std::string& fault : injected_faults(program.name, definitions)) definitions.push_back(fault);
   HostCompilation result = compile_for_host(program.name, program.source, definitions, known.settings.strict);
   program.log = result.log;
   if (!result.succeeded) return kCompilerCompilation;

@@ -83,6 +83,23 @@ void read_replay_fault(Settings& settings) {
   if (settings.replay_fault_launch == 0) refuse(variable, value);
 }
 
+void read_wrong_code(Settings& settings) {
+  const char* variable = "ROCMFORGE_EMULATOR_WRONG";
+  const std::string value = text(variable);
+  if (value.empty()) return;
+  for (const std::string& entry : split(value, ',')) {
+    std::vector<std::string> parts = split(entry, ':');
+    if (parts.size() != 2 || parts[1].empty()) refuse(variable, value);
+    const bool careful_too = parts[1].back() == '!';
+    if (careful_too) parts[1].pop_back();
+    if (parts[1] != "block" && parts[1] != "lane" && parts[1] != "dot") refuse(variable, value);
+    std::vector<std::string> conditions = split(parts[0], '+');
+    const std::string file = conditions[0];
+    conditions.erase(conditions.begin());
+    settings.wrong_code.push_back({file, conditions, parts[1], careful_too});
+  }
+}
+
 }  // namespace
 
 Settings read_settings() {
@@ -104,6 +121,7 @@ Settings read_settings() {
   settings.log = !text("ROCMFORGE_EMULATOR_LOG").empty();
   read_failures(settings);
   read_replay_fault(settings);
+  read_wrong_code(settings);
   return settings;
 }
 

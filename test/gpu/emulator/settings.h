@@ -12,6 +12,10 @@
 //                                       lost:n: the device is lost at the n-th launch that runs
 //   ROCMFORGE_EMULATOR_REPLAY=stale:n|skip:n   replays of graphs go wrong: from its n-th launch on a replay sees what memory held
 //                                       before the last copy to the device (stale), or its n-th launch does nothing (skip)
+//   ROCMFORGE_EMULATOR_WRONG=file[+DEFINE[=value]|+!DEFINE…]:fault[!],…   the compiler makes wrong code of the modules that fit:
+//                                       the first block of a grid does nothing (block), sums over a wave miss its last lane
+//                                       (lane), products of four bytes miss one (dot). Not of modules compiled with few
+//                                       optimizations (CAREFUL), unless a ! follows the fault
 //   ROCMFORGE_EMULATOR_LOG=1            messages go to stderr as well
 #pragma once
 #include <cstddef>
@@ -29,6 +33,16 @@ struct InjectedFailure {
 
 /** What is wrong with replays of graphs; the number counts launches of a graph, from one. */
 enum class ReplayFault { none, stale, skip };
+
+/** Modules that the compiler breaks, and how. */
+struct InjectedWrongCode {
+  /** Without its ending. */
+  std::string file;
+  /** `NAME`, `NAME=value` or `!NAME`: all of them hold. */
+  std::vector<std::string> conditions;
+  std::string fault;
+  bool careful_too;
+};
 
 struct Settings {
   int wave_size;
@@ -48,6 +62,7 @@ struct Settings {
   unsigned long lost_at_launch;
   ReplayFault replay_fault;
   unsigned long replay_fault_launch;
+  std::vector<InjectedWrongCode> wrong_code;
 };
 
 Settings read_settings();

@@ -28,12 +28,13 @@ import { type OutputPlan, planOutputs } from "../lowering/output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
 import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
+import { bucketKey, exactSize } from "../lowering/step-bucket.js";
+import { type KernelGate, StepAdmission } from "./step-admission.js";
 import { StateBackup } from "./state-backup.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import type { LaunchRunner } from "./step-plan.js";
+import type { LaunchRunner, UsedModule } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
@@ -42,6 +43,8 @@ import { StepSession } from "./step-session.js";
 export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
   /** Compile kernels for other step sizes once the first step has finished. */
   readonly prewarm: boolean;
+  /** Whether it computes a part of a model to check kernels: nothing is prepared or measured. */
+  readonly trial?: boolean;
 }
 
 /** A step whose input is on the device. */
@@ -72,6 +75,7 @@ export class GpuProgram implements CompiledProgram {
   readonly #lifetime = new Lifetime("the program");
   readonly #bound: BoundWeights;
   readonly #states: StateBackup;
+  readonly #admission: StepAdmission;
   #session: StepSession | undefined;
   #hasRun = false;
 
@@ -82,6 +86,7 @@ export class GpuProgram implements CompiledProgram {
     weights: readonly LazyTensor[],
     options: ProgramOptions,
     onFreed: (program: GpuProgram) => void,
+    gate?: KernelGate,
   ) {
     this.#onFreed = onFreed;
     this.#runtime = runtime;
@@ -92,14 +97,21 @@ export class GpuProgram implements CompiledProgram {
     this.#options = options;
     this.#graphs = new StepGraphs(runtime, options);
     this.#plans = new StepPlans(runtime, context, options);
+    this.#admission = new StepAdmission(context, this.#plans, this.#graphs, gate);
     this.#prewarm = new KernelPrewarm(runtime.kernels);
     this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, (work) => this.#alone(work));
+    if (options.trial === true) return;
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
   }
 
   scratchBytes(size: StepSize): number {
     return scratchBytesFor(this.#context, size, this.#plans.mayUseBlas) + this.#runtime.unstagedBytes;
+  }
+
+  /** All modules that a step of this size needs. */
+  modulesFor(size: LaunchSize): readonly UsedModule[] {
+    return this.#plans.modulesFor(size);
   }
 
   prepare(tokens: number): void {
@@ -186,10 +198,7 @@ export class GpuProgram implements CompiledProgram {
     }
   }
 
-  /**
-   * Repeats the step without the BLAS library; it overwrites everything that the BLAS library computed, and begins with
-   * the same states.
-   */
+  /** Repeats the step without the BLAS library, with the states that it began with; it overwrites all results. */
   #withoutLibrary(
     reason: string,
     step: StepInput,
@@ -210,14 +219,14 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): boolean | Promise<boolean> {
     const { memory, stream } = session;
-    const { device } = this.#runtime;
     const cache = lease ?? NO_CACHE;
     const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
     const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
     if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
+    this.#admission.followChoices();
     const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
     const pending = lease?.pending;
-    if (pending !== undefined) device.streamWait(stream, pending);
+    if (pending !== undefined) this.#runtime.device.streamWait(stream, pending);
     const bring = (): void => memory.copyStep(usedBytes, stream);
     bring();
     const saveStates = (key: string): boolean => this.#states.save(key, step, lease?.states, stream);
@@ -234,14 +243,12 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const { stream, memory } = session;
-    const { limits } = this.#context.options;
-    const opening = this.#plans.opening(size);
-    if (opening !== undefined) await opening;
+    await this.#plans.opening(size);
+    await this.#admission.admit(size);
     const wanted = this.#plans.planFor(size, memory);
     const isSafe = !wanted.blas || saveStates(`${wanted.name} ${size.tokens}`);
     const { name, plan, blas } = isSafe ? wanted : this.#plans.planFor(size, memory, { blas: false });
-    const maxTokens = Math.min(limits.maxTokens, this.#context.regions.attention.tokens);
-    const bucket = bucketSize(size, { maxTokens, maxOutputs: limits.maxOutputs });
+    const bucket = this.#admission.bucketOf(size);
     const runner = this.#runner(stream, memory);
     if (bucket !== undefined) {
       const key = `${name} ${bucketKey(bucket)}`;
@@ -250,7 +257,7 @@ export class GpuProgram implements CompiledProgram {
     }
     await plan.load(size);
     if (blas) await this.#plans.check?.prepare();
-    this.#runtime.marks.kernels.end();
+    if (this.#options.trial !== true) this.#runtime.marks.kernels.end();
     signal?.throwIfAborted();
     await plan.run(size, runner, signal);
     return false;
@@ -277,7 +284,7 @@ export class GpuProgram implements CompiledProgram {
 
   /** After the first step, kernels for other sizes may be compiled. */
   #afterFirst(): void {
-    if (this.#hasRun) return;
+    if (this.#hasRun || this.#options.trial === true) return;
     this.#hasRun = true;
     this.#runtime.marks.firstStep.end();
     if (!this.#options.prewarm || this.#lifetime.disposed) return;
@@ -288,7 +295,7 @@ export class GpuProgram implements CompiledProgram {
   #begin(lease: KvCacheHold | undefined): StepSession {
     refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease?.groups.map(({ blocks }) => blocks) ?? []);
     this.#runtime.marks.firstStep.begin();
-    return new StepSession(this.#runtime, this.#context);
+    return new StepSession(this.#runtime, this.#context, { cleared: this.#options.trial === true });
   }
 
   #runner(stream: StreamHandle, memory: StepMemory): LaunchRunner {

@@ -42,7 +42,8 @@ export class StepMemory implements Disposable {
   /** Rows of tables that stay in host memory; undefined if there are none. */
   readonly hostRows: HostRows | undefined;
 
-  constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle) {
+  /** `cleared`: scratch memory begins with zeros, so that what a kernel does not write is not by chance right. */
+  constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle, { cleared = false } = {}) {
     this.#runtime = runtime;
     this.#context = context;
     const { regions, constants, options } = context;
@@ -60,6 +61,7 @@ export class StepMemory implements Disposable {
       const { buffer, byteOffset, byteLength } = this.results.bytes;
       this.resultWords = new Int32Array(buffer, byteOffset, byteLength >> 2);
       this.rows = this.#allocateHost(Math.max(ROWS_BYTES, this.#widestRow() * FLOAT_BYTES));
+      if (cleared) runtime.device.fill(this.#scratch.address, 0, this.#scratch.sizeBytes, stream);
       this.#initialise(stream);
     } catch (error) {
       this[Symbol.dispose]();

@@ -60,6 +60,12 @@ export interface LaunchRunner {
   bring(weights: readonly WeightId[]): Promise<void> | undefined;
 }
 
+/** A module of a step with the kernels of it that are launched. */
+export interface UsedModule extends ModuleRequest {
+  readonly name: string;
+  readonly kernels: readonly string[];
+}
+
 /** The launches of one size class of steps, in order. */
 export class StepPlan {
   readonly #runtime: GpuRuntime;
@@ -78,6 +84,20 @@ export class StepPlan {
       const { defines } = item.spec.variants[item.spec.choose?.(size) ?? 0];
       const module = { file: item.spec.file, defines };
       modules.set(moduleName(module), module);
+    }
+    return [...modules.values()];
+  }
+
+  /** All modules that a step of this size needs. */
+  modules(size: LaunchSize): readonly UsedModule[] {
+    const modules = new Map<string, UsedModule>();
+    for (const item of this.#items) {
+      if (!(item instanceof Launch) || !isNeeded(item.spec, size)) continue;
+      const { defines, kernel } = item.spec.variants[item.spec.choose?.(size) ?? 0];
+      const module = { file: item.spec.file, defines };
+      const name = moduleName(module);
+      const kernels = new Set([...(modules.get(name)?.kernels ?? []), kernel]);
+      modules.set(name, { ...module, name, kernels: [...kernels] });
     }
     return [...modules.values()];
   }

@@ -17,7 +17,7 @@ import type { GpuRuntime } from "../memory/runtime.js";
 import { exactSize } from "../lowering/step-bucket.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import type { StepMemory } from "./step-memory.js";
-import { StepPlan, type LaunchRunner } from "./step-plan.js";
+import { StepPlan, type LaunchRunner, type UsedModule } from "./step-plan.js";
 
 /** Whether the BLAS library is used, and whether it is verified. */
 export interface StepPlansOptions {
@@ -103,6 +103,16 @@ export class StepPlans implements Disposable {
   /** Modules that a step of this size needs and that are not loaded; call after `opening`. */
   missingFor(size: LaunchSize): readonly ModuleRequest[] {
     return this.#plan(this.#classOf(size), size).plan.missing(size);
+  }
+
+  /** All modules that a step of this size needs; call after `opening`. */
+  modulesFor(size: LaunchSize): readonly UsedModule[] {
+    return this.#plan(this.#classOf(size), size).plan.modules(size);
+  }
+
+  /** Forgets all launches: choices of kernels have changed. */
+  clear(): void {
+    this.#plans.clear();
   }
 
   /** Lets the BLAS library choose algorithms for steps of this size and load their kernels; call after `opening`. */

@@ -20,12 +20,13 @@ export class StepSession implements Disposable {
   readonly #done: EventHandle;
   readonly #soon: EventHandle;
 
-  constructor(runtime: GpuRuntime, context: LoweringContext) {
+  /** `cleared`: see `StepMemory`. */
+  constructor(runtime: GpuRuntime, context: LoweringContext, { cleared = false } = {}) {
     const { device } = runtime;
     this.#runtime = runtime;
     this.stream = device.createStream();
     try {
-      this.memory = new StepMemory(runtime, context, this.stream);
+      this.memory = new StepMemory(runtime, context, this.stream, { cleared });
       this.#done = device.createEvent();
       this.#soon = device.createEvent({ wait: REPLAY_WAIT });
     } catch (error) {

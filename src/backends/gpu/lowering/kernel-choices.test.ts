@@ -54,6 +54,27 @@ describe("KernelChoices", () => {
   });
 });
 
+describe("wrong modules", () => {
+  it("stop the search for other parameters of their file after two", () => {
+    const choices = new KernelChoices({ deterministic: false });
+    choices.avoid(request.moduleOf(usual));
+    choices.avoid(request.moduleOf(choices.variant(request).parameters));
+    // The formula's, which `careful` compiles with few optimizations.
+    expect(choices.variant(request).parameters).toEqual(usual);
+  });
+
+  it("change the version of everything that was lowered, each once, and are copied", () => {
+    const choices = new KernelChoices({ deterministic: false });
+    const module = { file: "rows/norm", defines: { WIDTH: 8 } };
+    const before = choices.version;
+    choices.avoidNamed("rows/norm WIDTH=8");
+    choices.avoid(module);
+    expect(choices.version).toBe(before + 1);
+    expect(choices.isWrong(module)).toBe(true);
+    expect(choices.with(new Map()).isWrong(module)).toBe(true);
+  });
+});
+
 describe("KERNEL_FAMILIES", () => {
   it("declares poor parameters among the candidates, and reordering ones among the parameters", () => {
     for (const name of Object.keys(KERNEL_FAMILIES) as FamilyName[]) {

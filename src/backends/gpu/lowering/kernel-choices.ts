@@ -18,6 +18,9 @@ export interface TunedVariant<Parameters extends KernelParameters = KernelParame
   isValid(parameters: Parameters): boolean;
 }
 
+/** Wrong modules of one file after which no other parameters are tried: the formula's are compiled with few optimizations. */
+const MAX_WRONG_VARIANTS = 2;
+
 interface ChoiceOptions {
   /** Bits must not depend on choices: parameters that reorder sums keep the formula's values. */
   readonly deterministic: boolean;
@@ -41,6 +44,9 @@ export class KernelChoices {
   readonly #options: ChoiceOptions;
   readonly #chosen = new Map<string, KernelParameters>();
   readonly #wrong = new Set<string>();
+  /** Wrong modules of each file. */
+  readonly #wrongOfFile = new Map<string, number>();
+  #version = 0;
 
   constructor(options: ChoiceOptions) {
     this.#options = options;
@@ -50,12 +56,17 @@ export class KernelChoices {
   with(trial: ReadonlyMap<string, KernelParameters>): KernelChoices {
     const copy = new KernelChoices(this.#options);
     for (const [name, parameters] of [...this.#chosen, ...trial]) copy.#chosen.set(name, parameters);
-    for (const name of this.#wrong) copy.#wrong.add(name);
+    for (const name of this.#wrong) copy.avoidNamed(name);
     return copy;
   }
 
   choose(family: FamilyName, key: string, parameters: KernelParameters): void {
     this.#chosen.set(choiceName(family, key), parameters);
+  }
+
+  /** Changes when a module turns out to be wrong: launches that were made before are not to be used any more. */
+  get version(): number {
+    return this.#version;
   }
 
   /** All choices, by `choiceName`. */
@@ -90,7 +101,8 @@ export class KernelChoices {
     { family, usual, moduleOf }: ChoiceRequest<Parameters>,
     isValid: (parameters: Parameters) => boolean,
   ): Parameters {
-    if (!this.isWrong(moduleOf(usual))) return usual;
+    const module = moduleOf(usual);
+    if (!this.isWrong(module) || (this.#wrongOfFile.get(module.file) ?? 0) >= MAX_WRONG_VARIANTS) return usual;
     return this.neighbours(family, usual).find(isValid) ?? usual;
   }
 
@@ -111,7 +123,16 @@ export class KernelChoices {
 
   /** No launch uses this module any more. */
   avoid(module: ModuleRequest): void {
-    this.#wrong.add(moduleName(module));
+    this.avoidNamed(moduleName(module));
+  }
+
+  /** The same for a module's name, as records have it. */
+  avoidNamed(name: string): void {
+    if (this.#wrong.has(name)) return;
+    this.#wrong.add(name);
+    const [file] = name.split(" ", 1);
+    this.#wrongOfFile.set(file, (this.#wrongOfFile.get(file) ?? 0) + 1);
+    this.#version++;
   }
 
   isWrong(module: ModuleRequest): boolean {

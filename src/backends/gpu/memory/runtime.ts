@@ -45,6 +45,7 @@ export class GpuRuntime implements Disposable {
   #staging: DeviceBlock | undefined;
   #loss: GpuError | undefined;
   readonly #givenUp = new Map<Shortcut, string>();
+  readonly #notices: string[] = [];
   #disposed = false;
 
   /** Makes no calls, because the device may still be opening. */
@@ -124,9 +125,14 @@ export class GpuRuntime implements Disposable {
     process.emitWarning(notice, { type: "RocmForgeWarning", code });
   }
 
-  /** The disabled accelerations with their reasons. */
+  /** Remembers something that was wrong on this device. */
+  notice(text: string): void {
+    this.#notices.push(text);
+  }
+
+  /** The disabled accelerations and replaced kernels with their reasons. */
   get notices(): readonly string[] {
-    return [...this.#givenUp.values()];
+    return [...this.#givenUp.values(), ...this.#notices];
   }
 
   /** Frees something; failures of a lost device are ignored. */

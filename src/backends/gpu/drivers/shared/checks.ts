@@ -1,9 +1,10 @@
-// Whether the driver's results are verified before they are used: captured graphs against individual launches, matmuls
-// of the BLAS library against our own. HIP's have been wrong on some cards and releases; CUDA's have not.
+// Whether results are verified before they are used: captured graphs against individual launches and matmuls of the BLAS
+// library against our own, if they are HIP's, which have been wrong on some cards and releases, while CUDA's have not; and
+// our own kernels against a CPU on every driver, because any compiler may break one.
 
 import type { DriverKind } from "./driver.js";
 
-/** `on` or `off`. */
+/** `on`, `off`, or `driver` for graphs and BLAS matmuls alone. */
 const CHECKS_VARIABLE = "ROCMFORGE_GPU_CHECKS";
 
 /** The kernel file that compares results. */
@@ -13,4 +14,10 @@ export const CHECK_FILE = "rows/check";
 export function isChecked(kind: DriverKind, environment: NodeJS.ProcessEnv = process.env): boolean {
   const asked = environment[CHECKS_VARIABLE]?.trim().toLowerCase();
   return kind === "hip" ? asked !== "off" : asked === "on";
+}
+
+/** Whether kernels are compared with a CPU before their first use: by default for all drivers. */
+export function areKernelsChecked(environment: NodeJS.ProcessEnv = process.env): boolean {
+  const asked = environment[CHECKS_VARIABLE]?.trim().toLowerCase();
+  return asked !== "off" && asked !== "driver";
 }

@@ -23,12 +23,14 @@ const MAX_SHOWN_CHARACTERS = 400;
 /** NVRTC or hiprtc, compiling in child processes. */
 export class NativeCompiler implements GpuCompiler {
   readonly identity: string;
+  readonly release: string;
   /** Human-readable: name, version and file. */
   readonly summary: string;
   readonly #flavour: CompilerFlavour;
   readonly #pool: CompilePool;
 
   private constructor(flavour: CompilerFlavour, { library, version, file }: CompilerIdentity, release: string) {
+    this.release = `${flavour.name} ${version}`;
     this.summary = `${flavour.name} ${version} (${library})`;
     const build = file === undefined ? library : `${basename(file.path)} ${file.sizeBytes} ${file.modifiedMs}`;
     this.identity = `${flavour.name} ${version} ${release} ${build}`;

@@ -149,6 +149,8 @@ export interface GpuDevice extends Disposable {
 export interface GpuCompiler {
   /** Name and version: part of the key under which compiled code is cached on disk. */
   readonly identity: string;
+  /** Human-readable: name and version. */
+  readonly release?: string;
   compile(source: string, options: CompileOptions): Promise<Uint8Array>;
 }
 

@@ -13,6 +13,7 @@ export type GpuErrorKind =
   | "launch"
   | "kernel load"
   | "compile"
+  | "wrong results"
   | "device lost"
   | "internal";
 
@@ -37,6 +38,11 @@ const KINDS = {
   compile: {
     code: "GPU_COMPILE",
     remedy: "`rocmforge devices` shows the compiler in use; a newer one may support this card",
+  },
+  "wrong results": {
+    code: "GPU_WRONG_RESULTS",
+    remedy:
+      "update the driver or ROCm, and report this with the output of `rocmforge verify`; the `cpu` backend runs the model meanwhile",
   },
   "device lost": {
     code: "GPU_DEVICE_LOST",
