@@ -8,6 +8,7 @@ export const LAYERS = [
   [
     "errors",
     "error-path",
+    "file-lock",
     "lifetime",
     "lru",
     "nearest",

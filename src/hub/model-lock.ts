@@ -4,7 +4,7 @@
 
 import { rmdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { FileLock } from "./file-lock.js";
+import { FileLock } from "../file-lock.js";
 import type { RemoteModelFile, RemoteModel } from "./remote-model.js";
 
 /** The right to download a model; disposing it releases the locks. */

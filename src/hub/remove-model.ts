@@ -7,7 +7,7 @@ import { HubError } from "../errors.js";
 import { blobOf, isInside, folderNames, PARTIAL_SUFFIX, RepositoryFolder } from "./cache-layout.js";
 import { sizeOf } from "./disk-space.js";
 import { chooseFiles, modelsAmong } from "./file-choice.js";
-import { FileLock } from "./file-lock.js";
+import { FileLock } from "../file-lock.js";
 import type { HubSettings } from "./hub-settings.js";
 import { type HubReference, type ModelReference, modelNameOf, type UrlReference } from "./model-reference.js";
 import type { RemovedModel } from "./pull-types.js";

@@ -4,7 +4,7 @@
 import { lstat, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { folderNames, PARTIAL_SUFFIX, repositoriesIn, RepositoryFolder } from "./cache-layout.js";
-import { abandonedLocksIn, FileLock, isAbandonedLock } from "./file-lock.js";
+import { abandonedLocksIn, FileLock, isAbandonedLock } from "../file-lock.js";
 import type { HubSettings } from "./hub-settings.js";
 
 /** A partial download that was not written to for this long is stale. */

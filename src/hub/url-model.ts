@@ -11,7 +11,7 @@ import { writeWholeFile } from "../whole-file.js";
 import { folderNames, PARTIAL_SUFFIX } from "./cache-layout.js";
 import { sizeOf } from "./disk-space.js";
 import { splitParts } from "./file-choice.js";
-import { FileLock } from "./file-lock.js";
+import { FileLock } from "../file-lock.js";
 import type { HttpAnswer } from "./http-answer.js";
 import type { HttpClient } from "./http-client.js";
 import type { HubSettings } from "./hub-settings.js";

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { marked } from "marked";
 import { describe, expect, it } from "vitest";
 import { BINDINGS_VERSION, loadAddon } from "../../src/backends/cpu/addon.js";
-import { FileLock } from "../../src/hub/file-lock.js";
+import { FileLock } from "../../src/file-lock.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { COMMAND_LINE, type Finished, SMALL_MODEL } from "./command-line.js";
 

@@ -8,7 +8,7 @@ import { i32, u16 } from "../../src/gguf/entry.js";
 import { GgufFile } from "../../src/gguf/file.js";
 import { partPath } from "../../src/gguf/split.js";
 import { encodeGguf, type GgufWriterTensor } from "../../src/gguf/writer.js";
-import { FileLock } from "../../src/hub/file-lock.js";
+import { FileLock } from "../../src/file-lock.js";
 import { listModels, loadModel, loadTokenizer, type PullProgress, pullModel, removeModel } from "../../src/index.js";
 import { fixture } from "../cli/command-line.js";
 import { HubEnvironment, MODEL_BYTES, paddedModel } from "./hub-environment.js";

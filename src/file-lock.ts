@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { OWNER_NAME, ownerName, ownerState } from "../process-owner.js";
+import { OWNER_NAME, ownerName, ownerState } from "./process-owner.js";
 
 /** Owners on other machines cannot be asked; their locks are abandoned if they were not touched for this long. */
 const ABANDONED_MS = 120_000;

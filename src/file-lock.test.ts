@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmdirSync, rmSync, utimesSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { ownerName } from "../process-owner.js";
+import { ownerName } from "./process-owner.js";
 import { FileLock } from "./file-lock.js";
 
 let folder: string;
