@@ -18,7 +18,7 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines, matmulResults } from "./matmul.js";
 
 const FILE = "matmul/gemm";
 
@@ -103,6 +103,7 @@ export function gemmLaunch(
       arrivals: regions.tileArrivals,
       width,
     },
+    results: matmulResults(matmuls, gated),
     sized: (size) => ({ splits: shapeFor(size).splits }),
     grid: (size) => {
       const { blocks, splits, tokenBlocks } = shapeFor(size);

@@ -18,8 +18,8 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import type { QuantizedPlace } from "./regions.js";
-import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
+import { type QuantizedPlace, quantizedResults } from "./regions.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines, matmulResults } from "./matmul.js";
 
 type GemvInput = Extract<MatmulInput, { form: "quantized" | "floats" }>;
 
@@ -107,6 +107,10 @@ export function gemvLaunch(
       row_count: context.rowCount(rows),
       width,
     },
+    results:
+      quantized === undefined
+        ? matmulResults(matmuls, gated)
+        : quantizedResults(quantized, rows, matmuls[0].outputs),
     sized: (size) => {
       const { blocks, passes } = shapes[choose(size)];
       return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, blocks2: blocks[2] ?? 0, passes };
@@ -141,13 +145,13 @@ function chosenParameters(
     const chosen = choices.variant<GemvParameters>({
       family: "gemv",
       key: `${form}${floats ? " floats" : ""}${isNormed(bucket) ? " normed" : ""} ${name} ${rows.join("+")}x${width} t${bucket}`,
-      usual: fixed === undefined ? usual : { ...usual, split: fixed },
-      isValid: (parameters) => (fixed === undefined || parameters.split === fixed) && isShape(request, parameters),
+      usual,
+      ...(fixed === undefined ? {} : { fixed: { split: fixed } }),
+      isValid: (parameters) => isShape(request, parameters),
       moduleOf: (parameters) => moduleOf(bucket, parameters),
     });
     split ??= chosen.parameters.split;
-    const parameters = { ...chosen.parameters, split };
-    return { ...chosen, parameters };
+    return chosen;
   });
 }
 
