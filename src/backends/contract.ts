@@ -216,6 +216,42 @@ export interface WarmUpStep extends StepShape {
   readonly deferred: boolean;
 }
 
+/** Parameters that a tuner chose, with what they gained. */
+export interface TunedChoice {
+  /** Human-readable: what the parameters belong to, such as a family of kernels. */
+  readonly kernel: string;
+  /** Human-readable: types and sizes that the choice is for. */
+  readonly shape: string;
+  readonly before: Readonly<Record<string, number>>;
+  readonly after: Readonly<Record<string, number>>;
+  /** Microseconds with the parameters before, of one launch or of one token; null if they are not known. */
+  readonly beforeUs: number | null;
+  readonly afterUs: number | null;
+}
+
+/** Options of `CompiledProgram.tune`. */
+export interface TuneOptions {
+  /** Time for everything, compilations included; what is not done then stays as it is. */
+  readonly budgetMs: number;
+  readonly signal?: AbortSignal;
+  /** `done` of `total` choices so far; more may be found later. */
+  readonly onProgress?: (progress: { readonly done: number; readonly total: number; readonly what: string }) => void;
+}
+
+/** The result of tuning. */
+export interface TuneReport {
+  readonly choices: readonly TunedChoice[];
+  /** Number of candidates that were timed. */
+  readonly tried: number;
+  /** Number of candidates that could not run, or computed other results. */
+  readonly rejected: number;
+  readonly seconds: number;
+  /** Whether everything was tuned within the budget. */
+  readonly isComplete: boolean;
+  /** The file in which the choices were kept; null if that failed. */
+  readonly keptIn: string | null;
+}
+
 /** A program compiled for a device; runs steps. */
 export interface CompiledProgram extends Disposable {
   /** Device memory of a step of this size besides weights and cache. */
@@ -235,6 +271,11 @@ export interface CompiledProgram extends Disposable {
   prepareWarmUp?(shape: StepShape): Promise<void>;
   /** Between two steps: lets the BLAS library choose and load algorithms for steps of this shape. Never rejects. */
   rehearse?(shape: StepShape): Promise<void>;
+  /**
+   * Times candidates for the free parameters of its kernels on the real weights, uses those that are faster and compute
+   * the same from here on, and keeps them for later processes. Steps may run meanwhile, and are slower then.
+   */
+  tune?(options: TuneOptions): Promise<TuneReport>;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
    * as none writes a block that another one reads.
@@ -301,6 +342,8 @@ export interface Backend extends AsyncDisposable {
    * Human-readable notes on accelerations that were disabled because their results were wrong; empty if there are none.
    */
   notices?(): readonly string[];
+  /** What a tuner chose, in this process or an earlier one, and programs use; absent if the backend has no tuner. */
+  tuned?(): readonly TunedChoice[];
   /** Times of the backend's start, for benchmarks; undefined before the first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }

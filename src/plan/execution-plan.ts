@@ -11,6 +11,8 @@ import type {
   RunOptions,
   StepInput,
   StepShape,
+  TuneOptions,
+  TuneReport,
   WarmUpStep,
 } from "../backends/contract.js";
 import { cacheBlocks, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
@@ -128,6 +130,14 @@ export class ExecutionPlan implements AsyncDisposable {
   async rehearse(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
+  }
+
+  /** Tunes the parameters of the backend's kernels for this model; undefined if it has none that can be tuned. */
+  async tune(options: TuneOptions): Promise<TuneReport | undefined> {
+    this.#lifetime.assertAlive();
+    if (this.#compiled.tune === undefined) return undefined;
+    this.#startLoading();
+    return await this.#track(this.#compiled.tune({ ...options, signal: this.#endedWith(options.signal) }));
   }
 
   /**

@@ -20,12 +20,14 @@ import type {
   ProgramLimits,
   Support,
   TensorSource,
+  TunedChoice,
 } from "../contract.js";
 import { measureReadBandwidth } from "./execution/bandwidth.js";
 import { isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
 import type { DriverKind, GpuCompiler, GpuDevice, GpuDriver } from "./drivers/shared/driver.js";
 import { driverStartMs } from "./drivers/early-start.js";
+import { DeviceRecord } from "./kernels/device-record.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
@@ -34,6 +36,7 @@ import { KernelChoices } from "./lowering/kernel-choices.js";
 import { createContext, fuseForGpu } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
+import { restoreChoices, usedChoices } from "./execution/recorded-choices.js";
 import { GpuRuntime } from "./memory/runtime.js";
 import { GRAPHS_VARIABLE } from "./execution/step-graphs.js";
 import { layoutOf, Uploader } from "./memory/upload.js";
@@ -45,6 +48,8 @@ const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
 /** `on` makes every kernel with free parameters begin with poor ones, for testing the tuner. */
 const POOR_DEFAULTS_VARIABLE = "ROCMFORGE_GPU_POOR_DEFAULTS";
+/** `off` neither tunes kernels in the background nor uses what was tuned before. */
+const TUNE_VARIABLE = "ROCMFORGE_GPU_TUNE";
 /** `off` compiles kernels only when a step needs them. */
 const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
@@ -92,6 +97,7 @@ export class GpuBackend implements Backend {
     this.maxStepOutputs = size.outputs;
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
+    if (options.tune && options.record !== undefined) restoreChoices(this.#choices, options.record, deterministic);
     this.#runtime = new GpuRuntime(device, kernels, options);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
     this.#uploader = new Uploader(this.#runtime);
@@ -179,6 +185,11 @@ export class GpuBackend implements Backend {
     return this.#runtime.notices;
   }
 
+  tuned(): readonly TunedChoice[] {
+    const { record, deterministic } = this.#options;
+    return record === undefined ? [] : usedChoices(this.#choices, record, deterministic);
+  }
+
   loadTimings(): BackendLoadTimings | undefined {
     return this.#runtime.marks.timings();
   }
@@ -227,6 +238,7 @@ export function openGpuBackend({
   const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;
   const { properties, because } = chooseDevice(name, driver.devices(), wanted);
   const device = driver.open(properties.index);
+  const poorDefaults = isOn(POOR_DEFAULTS_VARIABLE);
   try {
     return new GpuBackend(device, new KernelStore(device, compiler), {
       name,
@@ -236,13 +248,25 @@ export function openGpuBackend({
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
       prewarm: !isOff(PREWARM_VARIABLE),
-      poorDefaults: process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on",
+      tune: !isOff(TUNE_VARIABLE),
+      record: new DeviceRecord({
+        kind: name,
+        device: properties,
+        driver: driver.version,
+        compiler: compiler.identity,
+        poor: poorDefaults,
+      }),
+      poorDefaults,
       checks: isChecked(name),
     });
   } catch (error) {
     device[Symbol.dispose]();
     throw error;
   }
+}
+
+function isOn(variable: string): boolean {
+  return process.env[variable]?.trim().toLowerCase() === "on";
 }
 
 function isOff(variable: string): boolean {

@@ -108,9 +108,7 @@ export function gemvLaunch(
       width,
     },
     results:
-      quantized === undefined
-        ? matmulResults(matmuls, gated)
-        : quantizedResults(quantized, rows, matmuls[0].outputs),
+      quantized === undefined ? matmulResults(matmuls, gated) : quantizedResults(quantized, rows, matmuls[0].outputs),
     sized: (size) => {
       const { blocks, passes } = shapes[choose(size)];
       return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, blocks2: blocks[2] ?? 0, passes };
