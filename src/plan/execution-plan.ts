@@ -11,10 +11,9 @@ import type {
   RunOptions,
   StepInput,
   StepShape,
-  TuneOptions,
-  TuneReport,
   WarmUpStep,
 } from "../backends/contract.js";
+import type { TuneOptions, TuneReport } from "../backends/tuning.js";
 import { cacheBlocks, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
 import { BackendError } from "../errors.js";
 import { kvGroups } from "../graph/cache-groups.js";

@@ -20,8 +20,8 @@ import type {
   ProgramLimits,
   Support,
   TensorSource,
-  TunedChoice,
 } from "../contract.js";
+import type { TunedChoice } from "../tuning.js";
 import { measureReadBandwidth } from "./execution/bandwidth.js";
 import { isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";

@@ -1,7 +1,7 @@
 // Tunes a program while it is idle: some seconds after its last step, one measurement at a time, each only if no step has
 // run for a moment. A step that arrives waits for the measurement in progress, which takes some milliseconds.
 
-import type { TuneReport } from "../../contract.js";
+import type { TuneReport } from "../../tuning.js";
 import type { TuningPace } from "./program-tuner.js";
 import { TuningClock } from "./tuning-clock.js";
 

@@ -5,7 +5,7 @@ import { isTriedFrom, keyOf, type SearchBench, searchParameters, type SearchSpac
 
 const CHOICES = new KernelChoices({ deterministic: false });
 
-function spaceOf(family: FamilyName, start: KernelParameters, isValid = (_: KernelParameters) => true): SearchSpace {
+function spaceOf(family: FamilyName, start: KernelParameters, isValid: SearchSpace["isValid"] = () => true): SearchSpace {
   return {
     start,
     isValid,

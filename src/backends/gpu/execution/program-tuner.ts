@@ -3,7 +3,7 @@
 // Decoding one sequence comes first; the split of a row that is chosen there holds for larger batches, too.
 
 import { GpuError } from "../../../errors.js";
-import type { TunedChoice, TuneOptions, TuneReport } from "../../contract.js";
+import type { TunedChoice, TuneOptions, TuneReport } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { describedChoice, recordName } from "./recorded-choices.js";

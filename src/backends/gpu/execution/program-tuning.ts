@@ -2,7 +2,7 @@
 // meanwhile, and what becomes of its plans afterwards.
 
 import { DisposedError } from "../../../errors.js";
-import type { TuneOptions, TuneReport } from "../../contract.js";
+import type { TuneOptions, TuneReport } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import { choiceName } from "../lowering/kernel-choices.js";
 import { IdleTuning } from "./idle-tuning.js";

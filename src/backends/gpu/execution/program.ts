@@ -13,10 +13,9 @@ import type {
   RunOptions,
   StepInput,
   StepShape,
-  TuneOptions,
-  TuneReport,
   WarmUpStep,
 } from "../../contract.js";
+import type { TuneOptions, TuneReport } from "../../tuning.js";
 import { BoundWeights } from "./bound-weights.js";
 import { leaseCache } from "./cache-lease.js";
 import { KernelPrewarm } from "../kernels/prewarm.js";

@@ -2,7 +2,7 @@
 // checked against the families' declarations, and what programs use is told with its gain.
 
 import { layoutById } from "../../../quant/layout.js";
-import type { TunedChoice } from "../../contract.js";
+import type { TunedChoice } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import { choiceName, type KernelChoices } from "../lowering/kernel-choices.js";
 import { areParameters, type FamilyName, isFamilyName, type KernelParameters } from "../lowering/kernel-families.js";

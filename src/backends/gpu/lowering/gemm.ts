@@ -18,7 +18,8 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines, matmulResults } from "./matmul.js";
+import { matmulResults } from "./launch-results.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
 const FILE = "matmul/gemm";
 

@@ -18,8 +18,9 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
-import { type QuantizedPlace, quantizedResults } from "./regions.js";
-import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines, matmulResults } from "./matmul.js";
+import { matmulResults, quantizedResults } from "./launch-results.js";
+import type { QuantizedPlace } from "./regions.js";
+import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
 type GemvInput = Extract<MatmulInput, { form: "quantized" | "floats" }>;
 

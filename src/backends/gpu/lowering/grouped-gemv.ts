@@ -22,8 +22,9 @@ import {
 } from "./grouped-gemv-shape.js";
 import type { NormedRows } from "./inputs.js";
 import type { TunedVariant } from "./kernel-choices.js";
-import type { LaunchResult, LaunchSpec } from "./launch.js";
-import { FLOAT_BYTES, type QuantizedPlace, quantizedResults } from "./regions.js";
+import type { LaunchSpec } from "./launch.js";
+import { slotResults } from "./launch-results.js";
+import type { QuantizedPlace } from "./regions.js";
 
 const GROUPED_FILE = "matmul/grouped-gemv";
 const GROUPED_FLOAT_FILE = "matmul/grouped-gemv-float";
@@ -194,19 +195,6 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
     results: slotResults(out, first.outputs, first.slots, quantized, shared?.slots ?? 0),
     grid: (size) => [shape.blocks, first.slots + (shared?.slots ?? 0), rowsOf(size, out.rows)],
   };
-}
-
-/** The rows that a launch writes: of all slots, one behind the other. */
-function slotResults(
-  { place, stride, slotStride, rows }: ValuePlace,
-  outputs: number,
-  slots: number,
-  quantized?: QuantizedPlace,
-  sharedSlots = 0,
-): readonly LaunchResult[] {
-  if (quantized !== undefined) return quantizedResults(quantized, rows, (slots + sharedSlots) * outputs);
-  const rowFloats = (slots - 1) * (slotStride ?? outputs) + outputs;
-  return [{ place, type: "f32", rows, rowBytes: rowFloats * FLOAT_BYTES, strideBytes: stride * FLOAT_BYTES }];
 }
 
 /** A grouped matmul with plain weights: slots read f32 columns of `input`. */

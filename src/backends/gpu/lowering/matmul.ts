@@ -5,9 +5,8 @@ import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue } from "../kernels/argument-layout.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines, softCapDefines } from "./attributes.js";
-import type { LaunchResult, MemoryPlace } from "./launch.js";
+import type { MemoryPlace } from "./launch.js";
 import type { LoweringContext, ValuePlace } from "./context.js";
-import { FLOAT_BYTES } from "./regions.js";
 
 /** Matmuls of one input that a launch computes at most. */
 export const MAX_LAUNCHED = { gemv: 4, gemm: 3 } as const;
@@ -76,17 +75,6 @@ export function matmulArguments(
   }
   const residual = matmuls[0].residual;
   return { ...values, residual: residual?.place ?? 0, residual_stride: residual?.stride ?? 0 };
-}
-
-/** The rows that a launch of these matmuls writes; a gated one writes those of the first alone. */
-export function matmulResults(matmuls: readonly Matmul[], gated: boolean): readonly LaunchResult[] {
-  return (gated ? matmuls.slice(0, 1) : matmuls).map(({ out, outputs, rows }) => ({
-    place: out.place,
-    type: "f32",
-    rows,
-    rowBytes: outputs * FLOAT_BYTES,
-    strideBytes: out.stride * FLOAT_BYTES,
-  }));
 }
 
 /** Neighbours that one launch can compute: few enough, with biases of one type and the same soft-cap. */

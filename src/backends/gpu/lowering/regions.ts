@@ -16,7 +16,7 @@ import { type HostRowsPlace, planHostRows } from "./host-rows-place.js";
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import { type ExpertOrderRegion, reserveExpertOrder, type RoutedMatmul } from "./expert-tiles.js";
 import { reserveSharedExpert, type SharedExpertRegion, sharedSlots } from "./shared-slots.js";
-import type { LaunchResult, MemoryPlace } from "./launch.js";
+import type { MemoryPlace } from "./launch.js";
 import { keepsPrecision, isPlain, largestUnpackedBytes, MAX_SMALL_BATCH } from "./matmul-selection.js";
 import { maxResultWords, chunkBytes } from "./output-rows.js";
 import type { GpuLoweringOptions } from "./context.js";
@@ -241,26 +241,6 @@ export function quantizedPlace(place: MemoryPlace, rows: number, width: number):
     sums: shifted(place, sums),
     sizeBytes: sums + rows * Math.ceil(width / 16) * FLOAT_BYTES,
   };
-}
-
-/** `rows` rows of `width` columns as results of a launch. */
-export function quantizedResults(
-  { values, scales, sums }: QuantizedPlace,
-  rows: RowSymbol,
-  width: number,
-): readonly LaunchResult[] {
-  const result = (place: MemoryPlace, type: LaunchResult["type"], rowBytes: number): LaunchResult => ({
-    place,
-    type,
-    rows,
-    rowBytes,
-    strideBytes: rowBytes,
-  });
-  return [
-    result(values, "i8", width),
-    result(scales, "f32", (width / 32) * FLOAT_BYTES),
-    result(sums, "f32", (width / 16) * FLOAT_BYTES),
-  ];
 }
 
 export interface HalfPlace {
