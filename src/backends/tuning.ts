@@ -32,6 +32,6 @@ export interface TuneReport {
   readonly seconds: number;
   /** Whether everything was tuned within the budget. */
   readonly isComplete: boolean;
-  /** The file in which the choices were kept; null if that failed. */
+  /** The file in which the choices were kept; null if there are none, or that failed. */
   readonly keptIn: string | null;
 }

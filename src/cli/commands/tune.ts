@@ -16,8 +16,10 @@ const NAME = "tune";
 const DEFAULT_BUDGET_SECONDS = 110;
 const MAX_BUDGET_SECONDS = 86_400;
 /** What is decoded before and after, to say what was gained as a whole. */
-const DECODED: BenchSizes = { promptTokens: 0, decodeTokens: 64, depth: 0, sequences: 1 };
-const DECODE_RUNS = 3;
+const DECODED: BenchSizes = { promptTokens: 0, decodeTokens: 16, depth: 0, sequences: 1 };
+const DECODE_RUNS = 8;
+/** Slow machines decode less often. */
+const DECODE_MS = 3000;
 
 const OPTIONS = {
   budget: {
@@ -66,6 +68,8 @@ type Values = OptionValues<typeof OPTIONS> & { readonly model: string };
 async function tuned(values: Values, progress: Progress, signal: AbortSignal): Promise<TunedModel> {
   const { budget = DEFAULT_BUDGET_SECONDS } = values;
   await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
+  if (backend.tuned === undefined)
+    throw wrongValue(NAME, "backend", "one with kernels that can be tuned: hip, cuda, cpu", backend.description.name);
   const { loader, plan } = await openPlan(values.model, backend, planOptions(values));
   await using _ = loader;
   using runner = new BenchRunner(plan, DECODED, new AbortController().signal);
@@ -76,8 +80,7 @@ async function tuned(values: Values, progress: Progress, signal: AbortSignal): P
     signal,
     onProgress: ({ done, total, what }) => progress.update(`tuned ${done} of ${total}: ${what}`),
   });
-  if (report === undefined)
-    throw wrongValue(NAME, "backend", "one with kernels that can be tuned: hip, cuda, cpu", backend.description.name);
+  if (report === undefined) throw new TypeError("the backend has a tuner and its program has none");
   progress.update("measuring the speed after");
   const after = await decodeRate(runner);
   const { name, summary } = backend.description;
@@ -88,6 +91,8 @@ async function tuned(values: Values, progress: Progress, signal: AbortSignal): P
 async function decodeRate(runner: BenchRunner): Promise<number> {
   await runner.decode();
   const rates: number[] = [];
-  for (let run = 0; run < DECODE_RUNS; run++) rates.push(await runner.decode());
+  const endMs = performance.now() + DECODE_MS;
+  for (let run = 0; run < DECODE_RUNS && (run === 0 || performance.now() < endMs); run++)
+    rates.push(await runner.decode());
   return spreadOf(rates).max;
 }

@@ -36,7 +36,7 @@ export function describeTuning({ choices, ...report }: TunedModel): string {
       : [formatTable([header, ...rows], ["left", "left", "left", "right", "right", "right"]), ""]),
     `${countOf(choices.length, "choice")} from ${countOf(tried, "candidate")} in ${seconds.toFixed(0)} s${wrong}${end}`,
     `decode ${formatRate(decode.before)} → ${formatRate(decode.after)} tokens/s`,
-    keptIn === null ? "nothing was kept: the folder cannot be written" : `kept in ${printable(keptIn)}`,
+    keptIn === null ? "nothing was kept" : `kept in ${printable(keptIn)}`,
   ].join("\n");
 }
 

@@ -3,7 +3,7 @@
 
 import type { TuneReport } from "../../tuning.js";
 import type { TuningPace } from "./program-tuner.js";
-import { TuningClock } from "./tuning-clock.js";
+import { TuningClock } from "../../tuning-clock.js";
 
 /** A program that has run no step for this long is not being warmed up or used. */
 const FIRST_IDLE_MS = 3000;

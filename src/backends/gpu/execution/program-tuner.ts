@@ -2,14 +2,15 @@
 // and for each a search over its candidates. Winners are used by steps that are lowered afterwards, and are kept on disk.
 // Decoding one sequence comes first; the split of a row that is chosen there holds for larger batches, too.
 
+import { availableParallelism } from "node:os";
 import { GpuError } from "../../../errors.js";
 import type { TunedChoice, TuneOptions, TuneReport } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { describedChoice, recordName } from "./recorded-choices.js";
-import { searchParameters, type SearchOutcome } from "./parameter-search.js";
+import { searchParameters, type SearchOutcome } from "../../parameter-search.js";
 import { searchSpaceOf, TuningBench, type TunableKernel, tunableKernels } from "./tuning-bench.js";
-import { TuningClock } from "./tuning-clock.js";
+import { TuningClock } from "../../tuning-clock.js";
 import { type TuningHost, type TuningSize, TuningStep } from "./tuning-step.js";
 
 /** Batches that decode, the likeliest first; kernels have parameters of their own for each of these. */
@@ -39,7 +40,11 @@ export interface TuningPace {
 }
 
 /** Everything at once, for a user who waits. */
-export const FULL_PACE: TuningPace = { searches: 24, compilations: 64, skipped: new Set() };
+export const FULL_PACE: TuningPace = {
+  searches: Math.max(2, Math.min(24, Math.ceil(availableParallelism() * 1.5))),
+  compilations: 64,
+  skipped: new Set(),
+};
 
 interface Task {
   readonly step: TuningStep;
@@ -56,6 +61,7 @@ export class ProgramTuner {
   readonly #kernels: KernelStore;
   readonly #done: Set<string>;
   readonly #choices: TunedChoice[] = [];
+  /** Whether what was chosen so far is on disk. */
   #writes: Promise<boolean> = Promise.resolve(true);
   #counts = { tried: 0, rejected: 0, done: 0, total: 0 };
   #isComplete = true;
@@ -94,7 +100,7 @@ export class ProgramTuner {
       rejected,
       seconds: this.#clock.elapsedMs / 1000,
       isComplete: this.#isComplete,
-      keptIn: isKept ? this.#options.record.path : null,
+      keptIn: isKept && this.#choices.length > 0 ? this.#options.record.path : null,
     };
   }
 

@@ -10,11 +10,12 @@ import { choiceName, type KernelChoices, type TunedVariant } from "../lowering/k
 import { familyOf, type KernelParameters } from "../lowering/kernel-families.js";
 import { isNeeded, Launch, type LaunchResult, type LaunchSpec, type MemoryPlace } from "../lowering/launch.js";
 import { MAX_GRAPH_LAUNCHES } from "./graphs.js";
-import { isTriedFrom, keyOf, type SearchBench, type SearchSpace } from "./parameter-search.js";
+import { keyOf, type SearchBench, type SearchSpace } from "../../parameter-search.js";
 import { areSameResults } from "./result-comparison.js";
 import { hostAt, type StepMemory } from "./step-memory.js";
 import type { LaunchRunner } from "./step-plan.js";
 import type { StepSession } from "./step-session.js";
+import { isTriedFrom } from "./tried-neighbours.js";
 import type { TuningHost, TuningStep } from "./tuning-step.js";
 
 /** Launches of one measurement, at least: fewer take less time than the clock tells apart. */

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { isPlainObject } from "../../../plain-object.js";
 import { KeptRecord, type RecordFormat } from "../../kept-record.js";
-import { kernelCacheFolder } from "../drivers/shared/cache-folder.js";
+import { kernelCacheFolder } from "../../cache-folder.js";
 import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
 import { KERNEL_FOLDER } from "./kernel-source.js";
 

@@ -1,17 +1,16 @@
-// Finds fast parameters of one kernel by coordinate descent: everything that differs from the present best in one
+// Finds fast parameters, of a kernel or of a whole backend, by coordinate descent: everything that differs from the present best in one
 // parameter is timed against it in turns, the best values of all parameters are joined, and the search goes on from
 // there until nothing is clearly faster. Pure: compiling, checking and timing are the bench's.
 
-import { familyOf, type FamilyName, type KernelParameters } from "../lowering/kernel-families.js";
-
-/** Parameters are faster only if they save this share: less is noise, or not worth another kernel. */
+/** Parameters are faster only if they save this share: less is noise, or not worth a change. */
 const LEAST_GAIN = 0.007;
 /** After each turn, candidates that are slower than the best by this factor are dropped. */
 const DROP_FACTORS = [1.15, 1.05, 1.03, 1.02, 1] as const;
 /** Starting points of one search: a bound, because timings are never exact. */
 const MAX_ROUNDS = 6;
-/** Of parameters with more candidates than this, only some near and some far ones are tried at a time. */
-const MAX_TRIED_CANDIDATES = 5;
+
+/** Values of parameters by their names. */
+export type SearchParameters = Readonly<Record<string, number>>;
 
 /** What a search needs of the device. */
 export interface SearchBench {
@@ -19,26 +18,28 @@ export interface SearchBench {
    * Those of the candidates that can be launched and compute the right results, compiled and loaded. Rejects nothing:
    * a candidate that fails in any way is left out.
    */
-  usable(candidates: readonly KernelParameters[]): Promise<readonly KernelParameters[]>;
+  usable(candidates: readonly SearchParameters[]): Promise<readonly SearchParameters[]>;
   /** Microseconds of one launch, measured once. */
-  time(parameters: KernelParameters): Promise<number>;
+  time(parameters: SearchParameters): Promise<number>;
   /** Whether the time is up or the search was cancelled. */
   isOver(): boolean;
 }
 
-/** What a search needs to know of the kernel. */
+/** Where a search may go. */
 export interface SearchSpace {
   /** Parameters to begin with. */
-  readonly start: KernelParameters;
+  readonly start: SearchParameters;
   /** Everything that can be launched and differs in one parameter from these. */
-  neighbours(from: KernelParameters): readonly KernelParameters[];
-  isValid(parameters: KernelParameters): boolean;
+  neighbours(from: SearchParameters): readonly SearchParameters[];
+  isValid(parameters: SearchParameters): boolean;
+  /** The share of time that other parameters have to save; absent: what is above the noise of a GPU's clock. */
+  readonly leastGain?: number;
 }
 
 /** The result of one search. */
 export interface SearchOutcome {
   /** The start if nothing was clearly faster. */
-  readonly best: KernelParameters;
+  readonly best: SearchParameters;
   /** Microseconds of a launch with the first parameters and with the best, timed in turns; absent if there was no time. */
   readonly startUs?: number;
   readonly bestUs?: number;
@@ -84,7 +85,7 @@ class ParameterSearch {
   }
 
   /** Better parameters than these; undefined if none near is. */
-  async #descend(from: KernelParameters): Promise<KernelParameters | undefined> {
+  async #descend(from: SearchParameters): Promise<SearchParameters | undefined> {
     const faster = await this.#faster(from, this.#space.neighbours(from));
     if (faster.length < 2) return faster.at(0)?.parameters;
     // What is best in each parameter is usually good together, and saves rounds; if not, the best alone is.
@@ -95,8 +96,8 @@ class ParameterSearch {
   }
 
   /** Which candidates are clearly faster than `from`, the fastest first. */
-  async #faster(from: KernelParameters, candidates: readonly KernelParameters[]): Promise<readonly Timed[]> {
-    const isNew = (parameters: KernelParameters): boolean => !this.#seen.has(keyOf(parameters));
+  async #faster(from: SearchParameters, candidates: readonly SearchParameters[]): Promise<readonly Timed[]> {
+    const isNew = (parameters: SearchParameters): boolean => !this.#seen.has(keyOf(parameters));
     const untried = candidates.filter(isNew);
     for (const parameters of untried) this.#seen.add(keyOf(parameters));
     if (untried.length === 0) return [];
@@ -105,15 +106,16 @@ class ParameterSearch {
     this.#tried += usable.length;
     this.#rejected += untried.length - usable.length;
     const { base, timed } = await this.#inTurns(from, usable);
+    const { leastGain = LEAST_GAIN } = this.#space;
     return timed
-      .filter(({ microseconds }) => microseconds < base * (1 - LEAST_GAIN))
+      .filter(({ microseconds }) => microseconds < base * (1 - leastGain))
       .toSorted((left, right) => left.microseconds - right.microseconds);
   }
 
   /** The least times of several turns; a candidate that is clearly slower is timed no further. */
   async #inTurns(
-    from: KernelParameters,
-    candidates: readonly KernelParameters[],
+    from: SearchParameters,
+    candidates: readonly SearchParameters[],
   ): Promise<{ readonly base: number; readonly timed: readonly Timed[] }> {
     let base = Number.POSITIVE_INFINITY;
     let left: readonly Timed[] = candidates.map((parameters) => ({
@@ -137,7 +139,7 @@ class ParameterSearch {
   }
 
   /** Times the beginning and the end once more if there is time, side by side: what a report says was gained. */
-  async #outcome(best: KernelParameters, isComplete: boolean): Promise<SearchOutcome> {
+  async #outcome(best: SearchParameters, isComplete: boolean): Promise<SearchOutcome> {
     const { start } = this.#space;
     const counts = { tried: this.#tried, rejected: this.#rejected, isComplete };
     let [startUs, bestUs] = [start, best].map((each) => this.#times.get(keyOf(each)) ?? Number.POSITIVE_INFINITY);
@@ -152,12 +154,12 @@ class ParameterSearch {
 }
 
 interface Timed {
-  readonly parameters: KernelParameters;
+  readonly parameters: SearchParameters;
   readonly microseconds: number;
 }
 
 /** For each parameter the value of the fastest candidate that has another than `from`. */
-function joinedBest(from: KernelParameters, fastestFirst: readonly Timed[]): KernelParameters {
+function joinedBest(from: SearchParameters, fastestFirst: readonly Timed[]): SearchParameters {
   const joined: Record<string, number> = { ...from };
   for (const { parameters } of fastestFirst.toReversed()) {
     for (const [name, value] of Object.entries(parameters)) if (value !== from[name]) joined[name] = value;
@@ -166,24 +168,9 @@ function joinedBest(from: KernelParameters, fastestFirst: readonly Timed[]): Ker
 }
 
 /** An equal key for equal parameters. */
-export function keyOf(parameters: KernelParameters): string {
+export function keyOf(parameters: SearchParameters): string {
   return Object.keys(parameters)
     .toSorted()
     .map((name) => `${name}=${parameters[name]}`)
     .join(" ");
-}
-
-/**
- * Whether a neighbour is tried: of a parameter with many candidates those 1, 2, 4 … places away, which find the best in
- * a few rounds without timing all of them.
- */
-export function isTriedFrom(family: FamilyName, from: KernelParameters, neighbour: KernelParameters): boolean {
-  const { parameters } = familyOf(family);
-  return Object.entries(parameters).every(([name, candidates]) => {
-    if (neighbour[name] === from[name] || candidates.length <= MAX_TRIED_CANDIDATES) return true;
-    const place = (value: number): number =>
-      candidates.filter((candidate) => candidate < value).length + (candidates.includes(value) ? 0 : -0.5);
-    const distance = Math.ceil(Math.abs(place(neighbour[name]) - place(from[name])));
-    return Number.isInteger(Math.log2(distance));
-  });
 }

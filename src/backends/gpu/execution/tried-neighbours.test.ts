@@ -1,11 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { KernelChoices } from "../lowering/kernel-choices.js";
 import { type FamilyName, familyOf, KERNEL_FAMILIES, type KernelParameters } from "../lowering/kernel-families.js";
-import { isTriedFrom, keyOf, type SearchBench, searchParameters, type SearchSpace } from "./parameter-search.js";
+import { keyOf, type SearchBench, searchParameters, type SearchSpace } from "../../parameter-search.js";
+import { isTriedFrom } from "./tried-neighbours.js";
 
 const CHOICES = new KernelChoices({ deterministic: false });
 
-function spaceOf(family: FamilyName, start: KernelParameters, isValid: SearchSpace["isValid"] = () => true): SearchSpace {
+function spaceOf(
+  family: FamilyName,
+  start: KernelParameters,
+  isValid: SearchSpace["isValid"] = () => true,
+): SearchSpace {
   return {
     start,
     isValid,
