@@ -8,6 +8,9 @@ export class TuningClock implements Disposable {
   readonly #signal: AbortSignal | undefined;
   readonly #over: Promise<undefined>;
   #waitedMs = 0;
+  /** Waits that have not ended, and when the first of them began. */
+  #waits = 0;
+  #waitStartMs = 0;
   #end: () => void = () => {};
   #timer: NodeJS.Timeout | undefined;
 
@@ -30,9 +33,9 @@ export class TuningClock implements Disposable {
 
   /** Waits for something without spending the budget. */
   async waitFor(work: Promise<unknown>): Promise<void> {
-    const startMs = performance.now();
+    if (this.#waits++ === 0) this.#waitStartMs = performance.now();
     await Promise.race([work, this.#over]);
-    this.#waitedMs += performance.now() - startMs;
+    if (--this.#waits === 0) this.#waitedMs += performance.now() - this.#waitStartMs;
   }
 
   /** Resolves with the work, or with undefined when this is over. */
@@ -49,7 +52,8 @@ export class TuningClock implements Disposable {
   }
 
   get #leftMs(): number {
-    return this.#budgetMs - (this.elapsedMs - this.#waitedMs);
+    const waitingMs = this.#waits === 0 ? 0 : performance.now() - this.#waitStartMs;
+    return this.#budgetMs - (this.elapsedMs - this.#waitedMs - waitingMs);
   }
 
   #watch(): void {

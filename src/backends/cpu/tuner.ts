@@ -17,7 +17,7 @@ const PREFILL_TOKENS = 512;
 /** Prompt tokens of the step with which threads are timed beside decoding. */
 const PROMPT_TOKENS = 64;
 /** Chats prefill about four tokens for each one that they decode. */
-const PROMPT_SHARE = 4;
+const PREFILL_WEIGHT = 4;
 const DECODE_STEPS = 4;
 
 /** What is tuned. */
@@ -153,7 +153,7 @@ class TimedSteps implements Disposable {
     let decodeUs = Number.POSITIVE_INFINITY;
     for (let index = 0; index < Math.min(DECODE_STEPS, this.#positions - prompt); index++)
       decodeUs = Math.min(decodeUs, await this.#runUs(threads, prompt + index, 1));
-    return decodeUs + PROMPT_SHARE * promptUs;
+    return decodeUs + PREFILL_WEIGHT * promptUs;
   }
 
   /** Microseconds of a prompt token if a prompt is computed in chunks of this many. */

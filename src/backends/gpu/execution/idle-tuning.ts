@@ -62,8 +62,10 @@ export class IdleTuning implements Disposable {
   /** Resolves when no step has run for a moment. */
   async #quiet(): Promise<void> {
     const { signal } = this.#ending;
-    const leftMs = (): number => this.#lastStepMs + IDLE_MS - performance.now();
-    while (!signal.aborted && (!this.#host.isIdle() || leftMs() > 0))
+    const leftMs = (): number => (this.#host.isIdle() ? this.#lastStepMs + IDLE_MS - performance.now() : IDLE_MS);
+    do {
+      // At least one timer that does not keep the process alive: a program with nothing else to do ends here.
       await new Promise<void>((resolve) => void setTimeout(resolve, Math.max(1, leftMs())).unref());
+    } while (!signal.aborted && leftMs() > 0);
   }
 }

@@ -117,13 +117,16 @@ export class ProgramTuner {
     const tasks: Task[] = [];
     try {
       for (const size of sizes) {
-        const step = new TuningStep(this.#host, size);
+        if (this.#clock.isOver) break;
+        // Lowering a large model takes milliseconds: it waits for its turn as measurements do.
+        const step = await this.#host.alone(async () => new TuningStep(this.#host, size));
         steps.push(step);
         const { isTuned = () => true } = this.#options;
         const kernels = tunableKernels(step).filter(({ name }) => !this.#done.has(name) && isTuned(name));
         for (const kernel of kernels) this.#done.add(kernel.name);
         tasks.push(...kernels.map((kernel) => ({ step, kernel })));
       }
+      this.#isComplete &&= steps.length === sizes.length;
       this.#counts.total += tasks.length;
       const searchers = Array.from({ length: this.#pace.searches }, () => this.#work(tasks));
       // All of them end before the memory of the steps is freed.

@@ -69,7 +69,7 @@ describe("a search for parameters", () => {
     expect(outcome.best).toEqual(best);
     expect(outcome.isComplete).toBe(true);
     expect(outcome.startUs! / outcome.bestUs!).toBeGreaterThan(1.05);
-    const all = Object.values(parameters).reduce((product, { length }) => product * length, 1);
+    const all = Object.values(parameters).reduce((count, { length }) => count * length, 1);
     expect(outcome.tried).toBeLessThan(Math.max(10, all / 3));
   });
 

@@ -2,12 +2,11 @@
 // present parameters, and times them. What is timed are the launches of all layers one after another, each with its own
 // weights, so that weights come from memory as they do in a step; inputs and outputs are those of the first layer.
 
-import { setImmediate as turn } from "node:timers/promises";
 import { GpuError } from "../../../errors.js";
 import type { DeviceAddress, EventHandle, GraphHandle } from "../drivers/shared/driver.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { choiceName, type KernelChoices, type TunedVariant } from "../lowering/kernel-choices.js";
-import { familyOf, type KernelParameters } from "../lowering/kernel-families.js";
+import type { KernelParameters } from "../lowering/kernel-families.js";
 import { isNeeded, Launch, type LaunchResult, type LaunchSpec, type MemoryPlace } from "../lowering/launch.js";
 import { MAX_GRAPH_LAUNCHES } from "./graphs.js";
 import { keyOf, type SearchBench, type SearchSpace } from "../../parameter-search.js";
@@ -38,7 +37,7 @@ export function tunableKernels({ specs, size }: TuningStep): readonly TunableKer
   const found = new Map<string, { readonly tuned: TunedVariant; readonly indices: number[] }>();
   for (const [index, spec] of specs.entries()) {
     const { tuned } = spec.variants[spec.choose?.(size) ?? 0];
-    if (tuned === undefined || spec.results === undefined || !isNeeded(spec, size)) continue;
+    if (tuned === undefined || spec.recut === undefined || !isNeeded(spec, size)) continue;
     const name = choiceName(tuned.family, tuned.key);
     const known = found.get(name);
     if (known === undefined) found.set(name, { tuned, indices: [index] });
@@ -106,14 +105,8 @@ export class TuningBench implements SearchBench, Disposable {
     const { compilations } = this.#options;
     for (let from = 0; from < candidates.length; from += compilations) {
       const some = candidates.slice(from, from + compilations);
-      const loading: Promise<boolean>[] = [];
-      for (const parameters of some) {
-        // Lowering a large model takes milliseconds: requests come in between.
-        await turn();
-        if (this.isOver()) return [];
-        loading.push(this.#load(parameters));
-      }
-      const loaded = await this.#options.unlessOver(Promise.all(loading));
+      const loading = Promise.all(some.map((parameters) => this.#load(parameters)));
+      const loaded = await this.#options.unlessOver(loading);
       for (const [index, parameters] of some.entries()) {
         if (this.isOver() || loaded === undefined) return [];
         if (loaded[index] && (await this.#isRight(parameters))) usable.push(parameters);
@@ -163,14 +156,13 @@ export class TuningBench implements SearchBench, Disposable {
     const { runtime, context } = this.#host;
     const { name, tuned, indices } = this.#kernel;
     const { size } = this.#step;
-    const specs = this.#step.lowered(context.choices.with(new Map([[name, parameters]])));
-    const [first] = indices;
-    const isCutSo = ({ variants, choose }: LaunchSpec): boolean => {
-      const found = variants[choose?.(size) ?? 0].tuned;
-      return found?.key === tuned.key && keyOf(found.parameters) === keyOf(parameters);
-    };
-    if (specs.length !== this.#step.specs.length || !indices.every((index) => isCutSo(specs[index]))) return false;
-    const launches = indices.map((index) => new Launch(withWeightsOf(specs[first], specs[index])));
+    const { specs } = this.#step;
+    const choices = context.choices.with(new Map([[name, parameters]]));
+    const recut = specs[indices[0]].recut?.(choices);
+    const found = recut?.variants[recut.choose?.(size) ?? 0].tuned;
+    if (recut === undefined || found?.key !== tuned.key || keyOf(found.parameters) !== keyOf(parameters)) return false;
+    const first = choices.careful(recut);
+    const launches = indices.map((index) => new Launch(withWeightsOf(first, specs[index])));
     try {
       await Promise.all(launches.map((launch) => launch.load(size, this.#options.kernels, runtime.device)));
     } catch {
@@ -183,10 +175,11 @@ export class TuningBench implements SearchBench, Disposable {
 
   /** Whether a candidate computes what the present parameters compute. */
   async #isRight(parameters: KernelParameters): Promise<boolean> {
-    const { start, family } = { start: this.#kernel.tuned.parameters, family: familyOf(this.#kernel.tuned.family) };
-    const isExact = family.reorders.every((name) => parameters[name] === start[name]);
+    // Then no parameter is free that reorders sums. Otherwise another variant may round elsewhere: a compiler contracts
+    // other multiplications, a norm is summed by more threads.
+    const { deterministic: isExact } = this.#host.context.options;
     try {
-      this.#reference ??= await this.#results(start);
+      this.#reference ??= await this.#results(this.#kernel.tuned.parameters);
       const found = await this.#results(parameters);
       const reference = this.#reference;
       return this.#written.every(({ type }, index) => areSameResults(type, reference[index], found[index], isExact));

@@ -6,8 +6,7 @@ import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import { kvLayout, SPLIT_POSITIONS, type StepCache, stepCacheAt, TILE_TOKENS } from "../memory/kv-layout.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import type { LoweringContext, LoweringSize } from "../lowering/context.js";
-import type { KernelChoices } from "../lowering/kernel-choices.js";
+import type { LoweringContext } from "../lowering/context.js";
 import { isNeeded, Launch, type LaunchSize, type LaunchSpec } from "../lowering/launch.js";
 import { lowerStep } from "../lowering/lowering.js";
 import { planOutputs } from "../lowering/output-rows.js";
@@ -43,7 +42,6 @@ export class TuningStep implements Disposable {
   /** What the step consists of with the present choices; of matmuls of a BLAS library there are none. */
   readonly specs: readonly LaunchSpec[];
   readonly #host: TuningHost;
-  readonly #class: LoweringSize;
   readonly #step: StepInput;
   readonly #trial: TrialSteps;
   readonly #launches: readonly Launch[];
@@ -71,15 +69,9 @@ export class TuningStep implements Disposable {
     });
     this.#step = this.#trial.step(0);
     this.size = { ...wanted, tokens: this.#step.tokens.length, outputs: this.#step.outputs.length };
-    this.#class = stepClass(this.size, { deterministic, blas: false });
-    this.specs = this.lowered(host.context.choices);
+    const lowering = stepClass(this.size, { deterministic, blas: false });
+    this.specs = lowerStep(host.context.holding(this.size), lowering).filter(isLaunch);
     this.#launches = this.specs.map((spec) => new Launch(spec));
-  }
-
-  /** The same step with other choices: the same launches, cut differently. */
-  lowered(choices: KernelChoices): readonly LaunchSpec[] {
-    const context = this.#host.context.withChoices(choices).holding(this.size);
-    return lowerStep(context, this.#class).filter(isLaunch);
   }
 
   /** Loads the kernels of the step. */

@@ -76,6 +76,7 @@ export class LoweringContext {
   /** The cache group of each layer. */
   readonly #groups: readonly number[];
   readonly #analysis: Analysis;
+  readonly #most: number;
 
   /** `analysis` of the same program, if it is known; `most` rows of a step. */
   constructor(
@@ -86,6 +87,7 @@ export class LoweringContext {
   ) {
     this.options = options;
     this.#analysis = analysis;
+    this.#most = most;
     this.regions = analysis.regions;
     this.choices = options.choices ?? new KernelChoices(options);
     const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
@@ -109,7 +111,7 @@ export class LoweringContext {
   /** The same program and places with other choices of kernel parameters: for trying candidates. */
   withChoices(choices: KernelChoices): LoweringContext {
     const constants = { floats: this.constants, stretches: this.#stretches };
-    return new LoweringContext({ ...this.options, choices }, constants, this.#analysis);
+    return new LoweringContext({ ...this.options, choices }, constants, this.#analysis, this.#most);
   }
 
   /** The compact context if it holds this many rows, else this one. */

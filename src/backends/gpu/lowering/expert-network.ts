@@ -248,6 +248,7 @@ function sumLaunch(
       rows: down.outputs,
       stride: out.stride,
     },
+    recut: (choices) => sumLaunch(context.withChoices(choices), network, { logits, quantized, residual, out }),
     results: [
       {
         place: out.place,

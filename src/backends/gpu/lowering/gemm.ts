@@ -104,6 +104,7 @@ export function gemmLaunch(
       arrivals: regions.tileArrivals,
       width,
     },
+    recut: (choices) => gemmLaunch(context.withChoices(choices), input, matmuls, activation),
     results: matmulResults(matmuls, gated),
     sized: (size) => ({ splits: shapeFor(size).splits }),
     grid: (size) => {

@@ -41,8 +41,9 @@ export function gemvLaunch(
   context: LoweringContext,
   input: GemvInput,
   matmuls: readonly Matmul[],
-  { gated: activation, quantized }: GemvTarget = {},
+  target: GemvTarget = {},
 ): LaunchSpec {
+  const { gated: activation, quantized } = target;
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
   const floats = input.form === "floats";
@@ -108,6 +109,7 @@ export function gemvLaunch(
       row_count: context.rowCount(rows),
       width,
     },
+    recut: (choices) => gemvLaunch(context.withChoices(choices), input, matmuls, target),
     results:
       quantized === undefined ? matmulResults(matmuls, gated) : quantizedResults(quantized, rows, matmuls[0].outputs),
     sized: (size) => {

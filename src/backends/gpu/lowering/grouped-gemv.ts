@@ -192,6 +192,7 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       rows: first.outputs,
       passes: shape.passes,
     },
+    recut: (choices) => groupedGemvLaunch(context.withChoices(choices), wanted),
     results: slotResults(out, first.outputs, first.slots, quantized, shared?.slots ?? 0),
     grid: (size) => [shape.blocks, first.slots + (shared?.slots ?? 0), rowsOf(size, out.rows)],
   };
@@ -242,6 +243,7 @@ export function groupedGemvFloatLaunch(
       out_slot_stride: out.slotStride ?? operation.outputs,
       passes: shape.passes,
     },
+    recut: (choices) => groupedGemvFloatLaunch(context.withChoices(choices), operation, { input, routing, out }),
     results: slotResults(out, operation.outputs, slots),
     grid: (size) => [shape.blocks, slots, rowsOf(size, out.rows)],
   };

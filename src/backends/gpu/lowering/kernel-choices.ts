@@ -81,7 +81,7 @@ export class KernelChoices {
     const isValid = (parameters: Parameters): boolean =>
       Object.entries(fixed).every(([name, value]) => parameters[name] === value) &&
       request.isValid(parameters) &&
-      !this.isWrong(request.moduleOf(parameters));
+      (this.#wrong.size === 0 || !this.isWrong(request.moduleOf(parameters)));
     const choice = this.#chosen.get(choiceName(family, key));
     const wanted = choice ?? (this.#options.poor === true ? familyOf(family).poor : {});
     const chosen = { ...this.#completed(family, usual, wanted), ...fixed };

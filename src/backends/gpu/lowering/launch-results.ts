@@ -46,6 +46,6 @@ export function quantizedResults(
   return [
     result(values, "i8", width),
     result(scales, "f32", (width / 32) * FLOAT_BYTES),
-    result(sums, "f32", (width / 16) * FLOAT_BYTES),
+    result(sums, "sums", (width / 16) * FLOAT_BYTES),
   ];
 }

@@ -8,7 +8,7 @@ import type { ArgumentValue, KernelArguments } from "../kernels/argument-layout.
 import type { GpuDevice, LaunchShape, StreamHandle } from "../drivers/shared/driver.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { KernelStore, LoadedKernel } from "../kernels/kernel-store.js";
-import type { TunedVariant } from "./kernel-choices.js";
+import type { KernelChoices, TunedVariant } from "./kernel-choices.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
@@ -36,7 +36,8 @@ export interface LaunchVariant {
 /** Rows that a launch writes, so that variants of it can be compared. */
 export interface LaunchResult {
   readonly place: MemoryPlace;
-  readonly type: "f32" | "i8";
+  /** Floats, quantized values, or sums of quantized values. */
+  readonly type: "f32" | "i8" | "sums";
   /** Which count of the step is the number of rows. */
   readonly rows: RowSymbol;
   readonly rowBytes: number;
@@ -58,6 +59,8 @@ export interface LaunchSpec {
   readonly grid: (size: LaunchSize) => Grid;
   /** What it writes; of launches with tuned variants only. */
   readonly results?: readonly LaunchResult[];
+  /** The same launch with other choices of kernel parameters; of launches with tuned variants only. */
+  readonly recut?: (choices: KernelChoices) => LaunchSpec;
   /** Waits for everything before it: its kernel reads early what more than the launch before may write. */
   readonly alone?: boolean;
 }

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { TuneReport } from "../../tuning.js";
+import { IdleTuning, type IdleTuningHost } from "./idle-tuning.js";
+
+const REPORT: TuneReport = { choices: [], tried: 0, rejected: 0, seconds: 0, isComplete: true, keptIn: null };
+
+/** A program whose tuner makes measurements until it is ended. */
+class ScriptedProgram implements IdleTuningHost {
+  busy = false;
+  measurementMs = 1;
+  readonly measuredMs: number[] = [];
+  ended = false;
+
+  isIdle(): boolean {
+    return !this.busy;
+  }
+
+  async tune(
+    _pace: unknown,
+    clock: Parameters<IdleTuningHost["tune"]>[1],
+    turn: () => Promise<void>,
+  ): Promise<TuneReport> {
+    while (!clock.isOver) {
+      await turn();
+      if (clock.isOver) break;
+      expect(this.busy).toBe(false);
+      this.measuredMs.push(performance.now());
+      await new Promise((resolve) => void setTimeout(resolve, this.measurementMs));
+    }
+    this.ended = true;
+    clock[Symbol.dispose]();
+    return REPORT;
+  }
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
+afterEach(() => void vi.useRealTimers());
+
+it("begins some seconds after the last step, and not before the first", async () => {
+  const program = new ScriptedProgram();
+  using tuning = new IdleTuning(program);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(program.measuredMs).toEqual([]);
+  tuning.start();
+  for (let step = 0; step < 10; step++) {
+    await vi.advanceTimersByTimeAsync(1000);
+    tuning.stepEnded();
+  }
+  expect(program.measuredMs).toEqual([]);
+  await vi.advanceTimersByTimeAsync(3200);
+  expect(program.measuredMs.length).toBeGreaterThan(0);
+});
+
+it("measures nothing while steps run or follow one another", async () => {
+  const program = new ScriptedProgram();
+  using tuning = new IdleTuning(program);
+  tuning.start();
+  await vi.advanceTimersByTimeAsync(3500);
+  const { length } = program.measuredMs;
+  expect(length).toBeGreaterThan(10);
+  for (let step = 0; step < 100; step++) {
+    program.busy = true;
+    await vi.advanceTimersByTimeAsync(10);
+    program.busy = false;
+    tuning.stepEnded();
+    await vi.advanceTimersByTimeAsync(20);
+  }
+  expect(program.measuredMs.length).toBeLessThanOrEqual(length + 1);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(program.measuredMs.length).toBeGreaterThan(length + 10);
+});
+
+it("keeps to its budget, in which waiting does not count, and ends with its program", async () => {
+  const program = new ScriptedProgram();
+  program.measurementMs = 500;
+  {
+    using tuning = new IdleTuning(program);
+    tuning.start();
+    await vi.advanceTimersByTimeAsync(4000);
+    program.busy = true;
+    await vi.advanceTimersByTimeAsync(400_000);
+    program.busy = false;
+    expect(program.ended).toBe(false);
+    await vi.advanceTimersByTimeAsync(400_000);
+    expect(program.ended).toBe(true);
+  }
+  const other = new ScriptedProgram();
+  const tuning = new IdleTuning(other);
+  tuning.start();
+  await vi.advanceTimersByTimeAsync(4000);
+  tuning[Symbol.dispose]();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(other.ended).toBe(true);
+});
