@@ -45,6 +45,7 @@ it("has samples of every command", () => {
     "serve",
     "synth",
     "tokenize",
+    "tune",
   ]);
   expect(quick.some((line) => line.includes("| rocmforge chat"))).toBe(true);
 });

@@ -9,6 +9,7 @@ class ScriptedProgram implements IdleTuningHost {
   busy = false;
   measurementMs = 1;
   readonly measuredMs: number[] = [];
+  disturbed = 0;
   ended = false;
 
   isIdle(): boolean {
@@ -23,8 +24,8 @@ class ScriptedProgram implements IdleTuningHost {
     while (!clock.isOver) {
       await turn();
       if (clock.isOver) break;
-      expect(this.busy).toBe(false);
       this.measuredMs.push(performance.now());
+      if (this.busy) this.disturbed++;
       await new Promise((resolve) => void setTimeout(resolve, this.measurementMs));
     }
     this.ended = true;
@@ -66,6 +67,7 @@ it("measures nothing while steps run or follow one another", async () => {
     await vi.advanceTimersByTimeAsync(20);
   }
   expect(program.measuredMs.length).toBeLessThanOrEqual(length + 1);
+  expect(program.disturbed).toBe(0);
   await vi.advanceTimersByTimeAsync(500);
   expect(program.measuredMs.length).toBeGreaterThan(length + 10);
 });
