@@ -29,8 +29,8 @@ export interface SearchBench {
 export interface SearchSpace {
   /** Parameters to begin with. */
   readonly start: SearchParameters;
-  /** Everything that can be launched and differs in one parameter from these. */
-  neighbours(from: SearchParameters): readonly SearchParameters[];
+  /** What to try from here: everything that differs in one parameter, or what is near. `round`: from 0 on. */
+  neighbours(from: SearchParameters, round: number): readonly SearchParameters[];
   isValid(parameters: SearchParameters): boolean;
   /** The share of time that other parameters have to save; absent: what is above the noise of a GPU's clock. */
   readonly leastGain?: number;
@@ -77,7 +77,7 @@ class ParameterSearch {
     let isComplete = false;
     this.#seen.add(keyOf(start));
     for (let round = 0; round < MAX_ROUNDS && !isComplete && !this.#bench.isOver(); round++) {
-      const next = await this.#descend(best);
+      const next = await this.#descend(best, round);
       isComplete = next === undefined && !this.#bench.isOver();
       best = next ?? best;
     }
@@ -85,8 +85,8 @@ class ParameterSearch {
   }
 
   /** Better parameters than these; undefined if none near is. */
-  async #descend(from: SearchParameters): Promise<SearchParameters | undefined> {
-    const faster = await this.#faster(from, this.#space.neighbours(from));
+  async #descend(from: SearchParameters, round: number): Promise<SearchParameters | undefined> {
+    const faster = await this.#faster(from, this.#space.neighbours(from, round));
     if (faster.length < 2) return faster.at(0)?.parameters;
     // What is best in each parameter is usually good together, and saves rounds; if not, the best alone is.
     const joined = joinedBest(from, faster);

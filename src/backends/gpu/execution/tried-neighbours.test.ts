@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { KernelChoices } from "../lowering/kernel-choices.js";
 import { type FamilyName, familyOf, KERNEL_FAMILIES, type KernelParameters } from "../lowering/kernel-families.js";
 import { keyOf, type SearchBench, searchParameters, type SearchSpace } from "../../parameter-search.js";
-import { isTriedFrom } from "./tried-neighbours.js";
+import { isTriedFrom, triedNeighbours } from "./tried-neighbours.js";
 
 const CHOICES = new KernelChoices({ deterministic: false });
 
@@ -14,8 +14,7 @@ function spaceOf(
   return {
     start,
     isValid,
-    neighbours: (from) =>
-      CHOICES.neighbours(family, from).filter((each) => isTriedFrom(family, from, each) && isValid(each)),
+    neighbours: (from, round) => triedNeighbours({ family, isValid }, CHOICES, from, round),
   };
 }
 
@@ -109,7 +108,7 @@ describe("a search for parameters", () => {
     expect(slow.length).toBe(new Set(slow.map(keyOf)).size);
   });
 
-  it.each([0, 1, 3, 12, 60])("ends when the time is up, after %i timings", async (mostTimings) => {
+  it.each([0, 1, 3, 12, 90])("ends when the time is up, after %i timings", async (mostTimings) => {
     const { poor } = familyOf("gemm");
     const bench = new ScriptedBench(distanceModel("gemm", { halves: 2, rows: 12, depth: 4, splits: 8 }));
     bench.mostTimings = mostTimings;
@@ -123,14 +122,35 @@ describe("a search for parameters", () => {
 });
 
 describe("the neighbours that are tried", () => {
+  const { poor } = familyOf("gemm");
+  const tried = (from: KernelParameters, name: string, round: number): readonly number[] =>
+    CHOICES.neighbours("gemm", from)
+      .filter((each) => each[name] !== from[name] && isTriedFrom("gemm", from, each, round))
+      .map((each) => each[name]);
+
   it("are near and far ones of a parameter with many candidates, and all of the others", () => {
-    const { poor } = familyOf("gemm");
-    const tried = (from: KernelParameters, name: string): readonly number[] =>
-      CHOICES.neighbours("gemm", from)
-        .filter((each) => each[name] !== from[name] && isTriedFrom("gemm", from, each))
-        .map((each) => each[name]);
-    expect(tried(poor, "rows")).toEqual([1, 3, 4, 6, 12]);
-    expect(tried({ ...poor, rows: 9 }, "rows")).toEqual([1, 5, 7, 8, 10, 12, 16]);
-    expect(tried(poor, "depth")).toEqual([2, 4]);
+    expect(tried(poor, "rows", 0)).toEqual([1, 3, 4, 6, 10]);
+    expect(tried({ ...poor, splits: 9 }, "splits", 0)).toEqual([1, 5, 7, 8, 10, 12, 16]);
+    expect(tried(poor, "depth", 0)).toEqual([2, 4]);
+  });
+
+  it("are only near ones in later rounds", () => {
+    expect(tried({ ...poor, rows: 9 }, "rows", 1)).toEqual([7, 8, 10, 11]);
+    expect(tried(poor, "depth", 1)).toEqual([2, 4]);
+  });
+
+  it("change another parameter as well if a launch cannot be cut otherwise", () => {
+    const isValid = ({ rows, depth }: KernelParameters): boolean => rows * depth <= 16;
+    const found = triedNeighbours({ family: "gemm", isValid }, CHOICES, { ...poor, rows: 12 }, 1);
+    expect(found.every(isValid)).toBe(true);
+    expect(found).toContainEqual({ ...poor, rows: 8, depth: 2 });
+    expect(found).toContainEqual({ ...poor, rows: 4, depth: 4 });
+  });
+
+  it("lead to the best of parameters that limit one another", async () => {
+    const isValid = ({ halves, rows, depth }: KernelParameters): boolean => halves * rows * depth <= 16;
+    const bench = new ScriptedBench(({ rows, depth, splits }) => 100 - rows * 2 - depth * 12 + Math.abs(splits - 5));
+    const { best } = await searchParameters(spaceOf("gemm", poor, isValid), bench);
+    expect(best).toMatchObject({ halves: 1, rows: 4, depth: 4, splits: 5 });
   });
 });

@@ -14,7 +14,7 @@ import { areSameResults } from "./result-comparison.js";
 import { hostAt, type StepMemory } from "./step-memory.js";
 import type { LaunchRunner } from "./step-plan.js";
 import type { StepSession } from "./step-session.js";
-import { isTriedFrom } from "./tried-neighbours.js";
+import { triedNeighbours } from "./tried-neighbours.js";
 import type { TuningHost, TuningStep } from "./tuning-step.js";
 
 /** Launches of one measurement, at least: fewer take less time than the clock tells apart. */
@@ -48,13 +48,10 @@ export function tunableKernels({ specs, size }: TuningStep): readonly TunableKer
 
 /** What a search starts from, and where it may go. */
 export function searchSpaceOf({ tuned }: TunableKernel, choices: KernelChoices): SearchSpace {
-  const { family, parameters: start } = tuned;
+  const { parameters: start } = tuned;
   return {
     start,
-    neighbours: (from) =>
-      choices
-        .neighbours(family, from)
-        .filter((neighbour) => isTriedFrom(family, from, neighbour) && tuned.isValid(neighbour)),
+    neighbours: (from, round) => triedNeighbours(tuned, choices, from, round),
     isValid: (parameters) => tuned.isValid(parameters),
   };
 }
