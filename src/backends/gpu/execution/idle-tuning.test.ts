@@ -12,8 +12,22 @@ class ScriptedProgram implements IdleTuningHost {
   disturbed = 0;
   ended = false;
 
-  isIdle(): boolean {
-    return !this.busy;
+  lastMs = performance.now();
+  isOther = false;
+
+  idleMs(): number {
+    return this.busy ? 0 : performance.now() - this.lastMs;
+  }
+
+  isOtherTuned(): boolean {
+    return this.isOther;
+  }
+
+  /** A step ends. */
+  rest(tuning: IdleTuning): void {
+    this.busy = false;
+    this.lastMs = performance.now();
+    tuning.stepEnded();
   }
 
   async tune(
@@ -45,7 +59,7 @@ it("begins some seconds after the last step, and not before the first", async ()
   tuning.start();
   for (let step = 0; step < 10; step++) {
     await vi.advanceTimersByTimeAsync(1000);
-    tuning.stepEnded();
+    program.rest(tuning);
   }
   expect(program.measuredMs).toEqual([]);
   await vi.advanceTimersByTimeAsync(3200);
@@ -62,8 +76,7 @@ it("measures nothing while steps run or follow one another", async () => {
   for (let step = 0; step < 100; step++) {
     program.busy = true;
     await vi.advanceTimersByTimeAsync(10);
-    program.busy = false;
-    tuning.stepEnded();
+    program.rest(tuning);
     await vi.advanceTimersByTimeAsync(20);
   }
   expect(program.measuredMs.length).toBeLessThanOrEqual(length + 1);
@@ -81,7 +94,7 @@ it("keeps to its budget, in which waiting does not count, and ends with its prog
     await vi.advanceTimersByTimeAsync(4000);
     program.busy = true;
     await vi.advanceTimersByTimeAsync(400_000);
-    program.busy = false;
+    program.rest(tuning);
     expect(program.ended).toBe(false);
     await vi.advanceTimersByTimeAsync(400_000);
     expect(program.ended).toBe(true);
@@ -93,4 +106,20 @@ it("keeps to its budget, in which waiting does not count, and ends with its prog
   tuning[Symbol.dispose]();
   await vi.advanceTimersByTimeAsync(10);
   expect(other.ended).toBe(true);
+});
+
+it("waits for the tuner of another program of the device, and for its steps", async () => {
+  const program = new ScriptedProgram();
+  using tuning = new IdleTuning(program);
+  tuning.start();
+  program.isOther = true;
+  await vi.advanceTimersByTimeAsync(20_000);
+  program.isOther = false;
+  program.busy = true;
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(program.measuredMs).toEqual([]);
+  program.lastMs = performance.now();
+  program.busy = false;
+  await vi.advanceTimersByTimeAsync(7000);
+  expect(program.measuredMs.length).toBeGreaterThan(0);
 });

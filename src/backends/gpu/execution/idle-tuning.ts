@@ -1,11 +1,11 @@
-// Tunes a program while it is idle: some seconds after its last step, one measurement at a time, each only if no step has
-// run for a moment. A step that arrives waits for the measurement in progress, which takes some milliseconds.
+// Tunes a program while its device is idle: some seconds after the last step, one measurement at a time, each only if no
+// step has run for a moment. A step that arrives waits for the measurement in progress, which takes some milliseconds.
 
 import type { TuneReport } from "../../tuning.js";
 import type { TuningPace } from "./program-tuner.js";
 import { TuningClock } from "../../tuning-clock.js";
 
-/** A program that has run no step for this long is not being warmed up or used. */
+/** A device that has run no step for this long is not being warmed up or used. */
 const FIRST_IDLE_MS = 3000;
 /** Between two measurements steps come first: those of a generation follow one another faster than this. */
 const IDLE_MS = 100;
@@ -16,8 +16,10 @@ const GENTLE: Omit<TuningPace, "skipped"> = { searches: 1, compilations: 2 };
 
 /** What idle tuning needs of its program. */
 export interface IdleTuningHost {
-  /** Whether no step runs or waits. */
-  isIdle(): boolean;
+  /** Milliseconds since the last step on the device ended; 0 while one runs. */
+  idleMs(): number;
+  /** Whether another program of the device is being tuned. */
+  isOtherTuned(): boolean;
   /** Tunes with this pace; `turn` is awaited before each measurement. */
   tune(pace: Omit<TuningPace, "skipped">, clock: TuningClock, turn: () => Promise<void>): Promise<TuneReport>;
 }
@@ -27,7 +29,6 @@ export class IdleTuning implements Disposable {
   readonly #host: IdleTuningHost;
   readonly #ending = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  #lastStepMs = performance.now();
 
   constructor(host: IdleTuningHost) {
     this.#host = host;
@@ -41,7 +42,6 @@ export class IdleTuning implements Disposable {
 
   /** The program is not idle yet. */
   stepEnded(): void {
-    this.#lastStepMs = performance.now();
     this.#timer?.refresh();
   }
 
@@ -52,7 +52,7 @@ export class IdleTuning implements Disposable {
   }
 
   #begin(): void {
-    if (!this.#host.isIdle()) return this.stepEnded();
+    if (this.#host.idleMs() < FIRST_IDLE_MS || this.#host.isOtherTuned()) return this.start();
     this.#timer = undefined;
     const clock = new TuningClock(BUDGET_MS, this.#ending.signal);
     // A failure is reported by the step that meets it.
@@ -62,7 +62,7 @@ export class IdleTuning implements Disposable {
   /** Resolves when no step has run for a moment. */
   async #quiet(): Promise<void> {
     const { signal } = this.#ending;
-    const leftMs = (): number => (this.#host.isIdle() ? this.#lastStepMs + IDLE_MS - performance.now() : IDLE_MS);
+    const leftMs = (): number => IDLE_MS - this.#host.idleMs();
     do {
       // At least one timer that does not keep the process alive: a program with nothing else to do ends here.
       await new Promise<void>((resolve) => void setTimeout(resolve, Math.max(1, leftMs())).unref());

@@ -5,6 +5,7 @@ import { DisposedError } from "../../../errors.js";
 import type { TuneOptions, TuneReport } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import { choiceName } from "../lowering/kernel-choices.js";
+import { activityOf, type DeviceActivity } from "./device-activity.js";
 import { IdleTuning } from "./idle-tuning.js";
 import { FULL_PACE, ProgramTuner, type ProgramTunerOptions } from "./program-tuner.js";
 import { keptChoices } from "./recorded-choices.js";
@@ -24,8 +25,6 @@ export interface ProgramTuningOptions {
 
 /** What tuning needs of its program. */
 export interface TuningProgram extends TuningHost {
-  /** Whether no step runs or waits. */
-  isIdle(): boolean;
   /** Lowers and captures steps anew, between two of them. */
   refresh(): Promise<void>;
 }
@@ -36,15 +35,18 @@ export class ProgramTuning implements Disposable {
   readonly #options: ProgramTuningOptions;
   readonly #idle: IdleTuning | undefined;
   readonly #ending = new AbortController();
+  readonly #activity: DeviceActivity;
   /** One at a time: they would disturb each other's measurements. */
   #running: Promise<unknown> | undefined;
 
   constructor(program: TuningProgram, options: ProgramTuningOptions) {
     this.#program = program;
     this.#options = options;
+    this.#activity = activityOf(program.runtime.device);
     if (!options.tune || options.record === undefined) return;
     this.#idle = new IdleTuning({
-      isIdle: () => program.isIdle(),
+      idleMs: () => this.#activity.idleMs,
+      isOtherTuned: () => this.#activity.isTuned,
       tune: (pace, clock, turn) => {
         const host: TuningHost = {
           ...program,
@@ -63,7 +65,12 @@ export class ProgramTuning implements Disposable {
     this.#idle?.start();
   }
 
+  stepBegan(): void {
+    this.#activity.stepBegan();
+  }
+
   stepEnded(): void {
+    this.#activity.stepEnded();
     this.#idle?.stepEnded();
   }
 
@@ -101,12 +108,18 @@ export class ProgramTuning implements Disposable {
   }
 
   async #begin(tuner: ProgramTuner): Promise<TuneReport> {
+    this.#activity.isTuned = true;
     const report = tuner.run();
     const running = report.then(
       ({ choices }) => (choices.length > 0 && !this.#ending.signal.aborted ? this.#program.refresh() : undefined),
       () => {},
     );
-    this.#running = running.catch(() => {}).finally(() => (this.#running = undefined));
+    this.#running = running
+      .catch(() => {})
+      .finally(() => {
+        this.#activity.isTuned = false;
+        this.#running = undefined;
+      });
     await this.#running;
     return await report;
   }

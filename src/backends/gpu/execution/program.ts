@@ -99,9 +99,8 @@ export class GpuProgram implements CompiledProgram {
     this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, async (work) => {
       if (this.#stage.session !== undefined) await this.#alone(async ({ memory }, runner) => work(runner, memory));
     });
-    const isIdle = (): boolean => this.#stage.lock.isIdle;
     const refresh = (): Promise<void> => this.#alone(async () => this.#lowerAnew());
-    const tuned = { runtime, context, weights, isIdle, refresh, alone: this.#alone.bind(this) };
+    const tuned = { runtime, context, weights, refresh, alone: this.#alone.bind(this) };
     this.#tuning = new ProgramTuning(tuned, options);
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
@@ -141,6 +140,7 @@ export class GpuProgram implements CompiledProgram {
     try {
       if (lease?.turn !== undefined) await lease.turn;
       const turn = this.#stage.lock.take();
+      this.#tuning.stepBegan();
       if (turn !== undefined) await turn;
       try {
         signal?.throwIfAborted();
