@@ -1,7 +1,7 @@
 // The tuner over a driver that computes nothing, with a clock that prefers known parameters: which kernels are tuned, what
 // becomes of the choices, and that it ends when it should.
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { expect, it, vi } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { CompileOptions, GpuDevice, LaunchShape } from "../../src/backends/gpu/drivers/shared/driver.js";
@@ -164,3 +164,28 @@ it("ends soon when it is aborted or its model is closed", { timeout: LONG_MS }, 
   await closed[Symbol.asyncDispose]();
   expect(await ended).toBe(false);
 });
+
+it(
+  "tunes by itself while a model is idle, beside steps that come meanwhile, and ends with it",
+  { timeout: LONG_MS },
+  async () => {
+    const kept = (): boolean => {
+      const folder = process.env["ROCMFORGE_KERNEL_CACHE"]!;
+      return existsSync(folder) && readdirSync(folder).some((name) => /^device-[0-9a-f]{64}\.json$/.test(name));
+    };
+    const closedMs = await (async () => {
+      await using model = await open();
+      await model.run();
+      const { length } = model.compiler.asked;
+      await new Promise((resolve) => void setTimeout(resolve, 1000));
+      expect(model.compiler.asked.length).toBe(length);
+      await vi.waitFor(() => expect(kept()).toBe(true), { timeout: LONG_MS / 2 });
+      for (let step = 0; step < 20; step++) await model.run();
+      return performance.now();
+    })();
+    expect(performance.now() - closedMs).toBeLessThan(10_000);
+    await using later = await open();
+    await later.run();
+    expect(later.backend.tuned().length).toBeGreaterThan(0);
+  },
+);
