@@ -21,7 +21,7 @@ export const LAYERS = [
   ],
   ["gguf", "quant", "tensor"],
   ["graph"],
-  ["backends/contract"],
+  ["backends/contract", "backends/tuning"],
   ["sampler"],
   ["loader", "architectures", "backends"],
   ["plan", "verify"],
@@ -142,9 +142,12 @@ export function partOf(path) {
     .replace(/\.[cm]?[jt]s$/, "");
 }
 
+/** Files of the contract, which have a layer of their own. */
+const CONTRACT = new Set(["backends/contract", "backends/tuning"]);
+
 /** `backends/cpu` and `backends/registry` are in the layer of `backends`; the contract has a layer of its own. */
 function placeOf(part) {
-  return part.startsWith("backends/") && part !== "backends/contract" ? "backends" : part;
+  return part.startsWith("backends/") && !CONTRACT.has(part) ? "backends" : part;
 }
 
 function levelOf(part) {

@@ -50,6 +50,7 @@ export const SECTIONS = [
       { text: "Control tokens", page: "docs/control-tokens.md" },
       { text: "Speculative decoding", page: "docs/speculative-decoding.md" },
       { text: "Supported models and types", page: "docs/support.md" },
+      { text: "Tuning", page: "docs/tuning.md" },
       { text: "Benchmarks", page: "docs/benchmarks.md" },
     ],
   },

@@ -8,6 +8,7 @@ import type { KvShape, Program } from "../graph/program.js";
 import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
+import type { TunedChoice, TuneOptions, TuneReport } from "./tuning.js";
 
 /** A range of a mapped file. The mapping lives as long as the loader; reading its address afterwards throws. */
 export interface MappedLocation {
@@ -236,6 +237,11 @@ export interface CompiledProgram extends Disposable {
   /** Between two steps: lets the BLAS library choose and load algorithms for steps of this shape. Never rejects. */
   rehearse?(shape: StepShape): Promise<void>;
   /**
+   * Times candidates for the free parameters of its kernels on the real weights, uses those that are faster and compute
+   * the same from here on, and keeps them for later processes. Steps may run meanwhile, and are slower then.
+   */
+  tune?(options: TuneOptions): Promise<TuneReport>;
+  /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
    * as none writes a block that another one reads.
    */
@@ -301,6 +307,8 @@ export interface Backend extends AsyncDisposable {
    * Human-readable notes on accelerations that were disabled because their results were wrong; empty if there are none.
    */
   notices?(): readonly string[];
+  /** What a tuner chose, in this process or an earlier one, and programs use; absent if the backend has no tuner. */
+  tuned?(): readonly TunedChoice[];
   /** Times of the backend's start, for benchmarks; undefined before the first step has ended. */
   loadTimings?(): BackendLoadTimings | undefined;
 }

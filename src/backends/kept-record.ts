@@ -42,6 +42,18 @@ export class KeptRecord<Contents extends object> {
 
   /** Replaces the contents by what `change` makes of the newest ones; false if they could not be written. */
   async update(change: (contents: Contents) => Contents): Promise<boolean> {
+    // Writers of one process take turns without the lock, which is polled.
+    const earlier = writing.get(this.path) ?? Promise.resolve();
+    const own = earlier.then(() => this.#update(change));
+    writing.set(this.path, own);
+    try {
+      return await own;
+    } finally {
+      if (writing.get(this.path) === own) writing.delete(this.path);
+    }
+  }
+
+  async #update(change: (contents: Contents) => Contents): Promise<boolean> {
     const unfinished = `${this.path}.${randomBytes(6).toString("hex")}.tmp`;
     try {
       await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
@@ -69,6 +81,9 @@ export class KeptRecord<Contents extends object> {
     }
   }
 }
+
+/** The last write of this process to each path; none of them rejects. */
+const writing = new Map<string, Promise<unknown>>();
 
 const warned = new Set<string>();
 

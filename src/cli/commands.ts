@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   perplexity: async () => (await import("./commands/perplexity.js")).perplexity,
   plan: async () => (await import("./commands/plan.js")).plan,
   bench: async () => (await import("./commands/bench.js")).bench,
+  tune: async () => (await import("./commands/tune.js")).tune,
   synth: async () => (await import("./commands/synth.js")).synth,
   devices: async () => (await import("./commands/devices.js")).devices,
   doctor: async () => (await import("./commands/doctor.js")).doctor,

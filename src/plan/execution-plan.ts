@@ -13,6 +13,7 @@ import type {
   StepShape,
   WarmUpStep,
 } from "../backends/contract.js";
+import type { TuneOptions, TuneReport } from "../backends/tuning.js";
 import { cacheBlocks, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
 import { BackendError } from "../errors.js";
 import { kvGroups } from "../graph/cache-groups.js";
@@ -128,6 +129,14 @@ export class ExecutionPlan implements AsyncDisposable {
   async rehearse(shape: StepShape): Promise<void> {
     this.#lifetime.assertAlive();
     await this.#track(this.#compiled.rehearse?.(shape) ?? Promise.resolve());
+  }
+
+  /** Tunes the parameters of the backend's kernels for this model; undefined if it has none that can be tuned. */
+  async tune(options: TuneOptions): Promise<TuneReport | undefined> {
+    this.#lifetime.assertAlive();
+    if (this.#compiled.tune === undefined) return undefined;
+    this.#startLoading();
+    return await this.#track(this.#compiled.tune({ ...options, signal: this.#endedWith(options.signal) }));
   }
 
   /**

@@ -64,7 +64,7 @@ const ELSEWHERE: readonly (readonly [line: RegExp, reason: string])[] = [
   ],
 ];
 /** Samples that take minutes or write gigabytes, or that a test of npm test has anyway. */
-const LONG = /^rocmforge (?:bench |synth |verify)/;
+const LONG = /^rocmforge (?:bench |synth |tune |verify)/;
 
 /** Whether a sample cannot run as printed. */
 export const cannotRun = (line: string): boolean => ELSEWHERE.some(([pattern]) => pattern.test(line));

@@ -46,6 +46,7 @@ it("has samples of every command", () => {
     "synth",
     "tokenize",
     "verify",
+    "tune",
   ]);
   expect(quick.some((line) => line.includes("| rocmforge chat"))).toBe(true);
 });

@@ -47,6 +47,7 @@ export function selectEmulated(name: string, settings: EmulatorSettings): string
   process.env["ROCMFORGE_GPU_SLABS"] ??= "off";
   // Each kernel takes the host's compiler seconds.
   process.env["ROCMFORGE_GPU_PREWARM"] ??= "off";
+  process.env["ROCMFORGE_GPU_TUNE"] ??= "off";
   return library;
 }
 

@@ -15,6 +15,7 @@ export function useSilentModel(prewarm: "on" | "off"): { readonly folder: Tempor
   beforeEach(() => {
     vi.stubEnv("ROCMFORGE_GPU_PREWARM", prewarm);
     vi.stubEnv("ROCMFORGE_GPU_BLAS", "off");
+    vi.stubEnv("ROCMFORGE_GPU_TUNE", "off");
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.file(`cache-${caches++}`));
   });
   afterEach(() => void vi.unstubAllEnvs());

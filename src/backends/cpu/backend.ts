@@ -23,7 +23,7 @@ import type {
 import { hostMemory, supportsHostKvCache } from "../host-memory.js";
 import { unavailableError } from "../unavailable.js";
 import { loadAddon } from "./addon.js";
-import type { NativeAddon } from "./native-bindings.js";
+import type { NativeAddon, NativeProgram } from "./native-bindings.js";
 import { chooseIsa, ISA_VARIABLE } from "./isa.js";
 import { CpuKvCache } from "./kv-cache.js";
 import { lower, type LoweringOptions } from "./lowering.js";
@@ -31,6 +31,9 @@ import { native, translateNativeError } from "./native-error.js";
 import { CpuProgram } from "./program.js";
 import { TensorStore } from "./tensor.js";
 import { defaultThreads, placedThreads } from "./threads.js";
+import type { TunedChoice } from "../tuning.js";
+import { modelKey, type SettingName, TunedModels, type TunedSettings } from "./tuned-settings.js";
+import { type CpuSettings, settingChoice, tuneCpu } from "./tuner.js";
 
 const MAX_STEP_TOKENS = 512;
 /** Prefill chunk: the cost of unpacking weights is negligible; chunks of 512 are no faster and take twice the scratch. */
@@ -39,29 +42,53 @@ const CHUNK_TOKENS = 256;
 const MAX_STEP_OUTPUTS = 64;
 const MAX_THREADS = 1024;
 
+/** Whether and where settings are tuned. */
+interface CpuTuningOptions {
+  readonly record?: TunedModels;
+  /** Whether the user left the number of threads open. */
+  readonly mayChooseThreads: boolean;
+}
+
 /** The backend `cpu`: C++ kernels that compute from the mapped file. */
 export class CpuBackend implements Backend {
-  readonly description: BackendDescription;
   readonly defaultKvCacheType = "f16";
   readonly maxStepTokens = MAX_STEP_TOKENS;
-  readonly chunkTokens = CHUNK_TOKENS;
   readonly maxStepOutputs = MAX_STEP_OUTPUTS;
   readonly #addon: NativeAddon;
   readonly #options: LoweringOptions;
+  readonly #tuning: CpuTuningOptions;
   readonly #tensors: TensorStore;
+  #settings: CpuSettings;
+  /** Tuned settings of the program that was compiled last. */
+  #tuned: TunedSettings = {};
 
-  constructor(addon: NativeAddon, options: LoweringOptions) {
-    const { isa, threads, deterministic } = options;
+  /** `tuning`: where tuned settings are kept; absent: settings are not tuned. */
+  constructor(addon: NativeAddon, options: LoweringOptions, tuning: CpuTuningOptions = { mayChooseThreads: false }) {
     this.#addon = addon;
     this.#options = options;
+    this.#tuning = tuning;
     this.#tensors = new TensorStore(addon);
+    this.#settings = { threads: options.threads, chunkTokens: CHUNK_TOKENS };
+  }
+
+  get description(): BackendDescription {
+    const { isa, deterministic } = this.#options;
+    const { threads } = this.#settings;
     const mode = deterministic ? ", deterministic" : "";
-    this.description = {
+    return {
       name: "cpu",
       summary: `C++ kernels for ${isa}, ${threads} thread${threads === 1 ? "" : "s"}${mode}`,
       isa,
       threads,
     };
+  }
+
+  get chunkTokens(): number {
+    return this.#settings.chunkTokens;
+  }
+
+  tuned(): readonly TunedChoice[] {
+    return Object.entries(this.#tuned).map(([name, setting]) => settingChoice(name as SettingName, setting));
   }
 
   memory(): BackendMemory {
@@ -95,17 +122,72 @@ export class CpuBackend implements Backend {
 
   compile(program: Program, weights: readonly LazyTensor[], limits: ProgramLimits): CompiledProgram {
     const descriptors = weights.map(({ descriptor }) => descriptor);
-    const spec = lower(fuseExperts(program), descriptors, limits, this.#options);
-    return new CpuProgram(
-      native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec)),
-      weights,
-      program.vocabularySize,
-    );
+    const fused = fuseExperts(program);
+    const onThreads = (count: number): NativeProgram => {
+      const spec = lower(fused, descriptors, limits, { ...this.#options, threads: count });
+      return native("BACKEND_UNSUPPORTED", () => this.#addon.compile(spec));
+    };
+    const { record } = this.#tuning;
+    const model = modelKey(descriptors);
+    // Programs that were not tuned, such as a lookup of embeddings, leave the settings of the model's own.
+    const kept = record?.settings(model) ?? {};
+    const isTuned = Object.keys(kept).length > 0;
+    if (isTuned) this.#use(kept);
+    let threads = isTuned ? this.#settings.threads : this.#options.threads;
+    const compiled = onThreads(threads);
+    if (record === undefined) return new CpuProgram(compiled, weights, program.vocabularySize);
+    return new CpuProgram(compiled, weights, program.vocabularySize, async (options) => {
+      const { settings, report } = await tuneCpu(
+        {
+          kv: program.kv,
+          limits,
+          maxStepTokens: MAX_STEP_TOKENS,
+          vocabularySize: program.vocabularySize,
+          settings: { threads: this.#options.threads, chunkTokens: CHUNK_TOKENS },
+          mayChooseThreads: this.#tuning.mayChooseThreads,
+          compile: (count) => {
+            this.#confine(count);
+            return new CpuProgram(onThreads(count), weights, program.vocabularySize);
+          },
+          createKvCache: (cacheOptions) => this.createKvCache(cacheOptions),
+        },
+        options,
+      );
+      const isFound = Object.keys(settings).length > 0;
+      const isKept = isFound && (await record.keep(model, settings));
+      if (isFound) this.#use(settings);
+      const before = threads;
+      ({ threads } = this.#settings);
+      this.#confine(threads);
+      return {
+        report: { ...report, keptIn: isKept ? record.path : null },
+        ...(threads === before ? {} : { replacement: onThreads(threads) }),
+      };
+    });
+  }
+
+  /** Settings that are out of range are left as they are: the record is only a file. */
+  #use(settings: TunedSettings): void {
+    const { threads, chunkTokens } = settings;
+    const { mayChooseThreads } = this.#tuning;
+    const isOurs = mayChooseThreads && threads !== undefined && threads.after <= MAX_THREADS;
+    const isChunk = chunkTokens !== undefined && chunkTokens.after <= MAX_STEP_TOKENS;
+    this.#tuned = { ...(isOurs ? { threads } : {}), ...(isChunk ? { chunkTokens } : {}) };
+    this.#settings = {
+      threads: isOurs ? threads.after : this.#options.threads,
+      chunkTokens: isChunk ? chunkTokens.after : CHUNK_TOKENS,
+    };
+    if (isOurs) this.#confine(threads.after);
+  }
+
+  /** Threads that are chosen here run where as many that were asked for would. */
+  #confine(threads: number): void {
+    if (this.#tuning.mayChooseThreads) this.#addon.confineThreads(placedThreads(threads).processors ?? []);
   }
 
   async measureReadBandwidth(sizeBytes: number): Promise<number> {
     try {
-      return await this.#addon.measureReadBandwidth(sizeBytes, this.#options.threads);
+      return await this.#addon.measureReadBandwidth(sizeBytes, this.#settings.threads);
     } catch (error) {
       throw translateNativeError(error, "BACKEND_STEP");
     }
@@ -121,10 +203,13 @@ export function createCpuBackend({ threads, device, deterministic }: BackendOpti
   if ("reason" in loaded) throw unavailableError("cpu", loaded);
   const asked = optionalCount("cpu", "threads", threads, 1, MAX_THREADS);
   const place = asked === undefined ? defaultThreads() : placedThreads(asked);
-  loaded.addon.confineThreads(place.processors ?? []);
-  return new CpuBackend(loaded.addon, {
-    isa: chooseIsa(loaded.addon.isas, process.env[ISA_VARIABLE]),
+  const { addon, path } = loaded;
+  addon.confineThreads(place.processors ?? []);
+  const options = {
+    isa: chooseIsa(addon.isas, process.env[ISA_VARIABLE]),
     threads: place.threads,
     deterministic: optionalFlag("cpu", "deterministic", deterministic) ?? false,
-  });
+  };
+  const record = new TunedModels({ ...options, addon: path, bindingsVersion: addon.bindingsVersion, place });
+  return new CpuBackend(addon, options, { record, mayChooseThreads: asked === undefined });
 }

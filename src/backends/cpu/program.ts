@@ -18,19 +18,40 @@ import type {
 import { CpuKvCache } from "./kv-cache.js";
 import { isNativeError, native, translateNativeError } from "./native-error.js";
 import { CpuTensor } from "./tensor.js";
+import type { TuneOptions, TuneReport } from "../tuning.js";
+
+/** Tunes a program: what was found, and the program with it, if it is another. */
+export type ProgramTune = (
+  options: TuneOptions,
+) => Promise<{ readonly report: TuneReport; readonly replacement?: NativeProgram }>;
 
 /** A program compiled by the addon; each step is one native call. */
 export class CpuProgram implements CompiledProgram {
-  readonly #native: NativeProgram;
+  #native: NativeProgram;
   readonly #weights: readonly LazyTensor[];
   readonly #vocabularySize: number;
+  readonly #tune: ProgramTune | undefined;
   /** The weights that the addon is bound to; tensors that were evicted and loaded again have other locations. */
   #bound: readonly CpuTensor[] = [];
 
-  constructor(compiled: NativeProgram, weights: readonly LazyTensor[], vocabularySize: number) {
+  /** `tune` gives the program that takes this one's place if other settings are faster. */
+  constructor(compiled: NativeProgram, weights: readonly LazyTensor[], vocabularySize: number, tune?: ProgramTune) {
     this.#native = compiled;
     this.#weights = weights;
     this.#vocabularySize = vocabularySize;
+    this.#tune = tune;
+  }
+
+  async tune(options: TuneOptions): Promise<TuneReport> {
+    if (this.#tune === undefined) throw new TypeError("this program is not tuned");
+    const { report, replacement } = await this.#tune(options);
+    if (replacement !== undefined) {
+      // Steps in flight keep what they need of the old one.
+      this.#native.dispose();
+      this.#native = replacement;
+      this.#bound = [];
+    }
+    return report;
   }
 
   scratchBytes({ tokens, outputs, scored }: StepSize): number {

@@ -21,6 +21,7 @@ import type {
   Support,
   TensorSource,
 } from "../contract.js";
+import type { TunedChoice } from "../tuning.js";
 import { measureReadBandwidth } from "./execution/bandwidth.js";
 import { areKernelsChecked, isChecked } from "./drivers/shared/checks.js";
 import { chooseDevice } from "./drivers/device-selection.js";
@@ -30,6 +31,7 @@ import { checkedDevice, type KernelCheckOptions } from "./checking/checked-devic
 import { type CheckedDevice, KernelCheck } from "./checking/kernel-check.js";
 import type { TrialHost } from "./checking/kernel-trial.js";
 import type { KernelGate } from "./execution/step-admission.js";
+import { DeviceRecord } from "./kernels/device-record.js";
 import { KernelStore } from "./kernels/kernel-store.js";
 import { HostTable } from "./memory/host-table.js";
 import { GpuKvCache } from "./memory/kv-cache.js";
@@ -38,6 +40,7 @@ import { KernelChoices } from "./lowering/kernel-choices.js";
 import { createContext, fuseForGpu } from "./lowering/lowering.js";
 import { supportsOperation } from "./lowering/operation-table.js";
 import { GpuProgram, type ProgramOptions } from "./execution/program.js";
+import { restoreChoices, usedChoices } from "./execution/recorded-choices.js";
 import { GpuRuntime } from "./memory/runtime.js";
 import { GRAPHS_VARIABLE } from "./execution/step-graphs.js";
 import { layoutOf, Uploader } from "./memory/upload.js";
@@ -49,6 +52,8 @@ const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
 /** `on` makes every kernel with free parameters begin with poor ones, for testing the tuner. */
 const POOR_DEFAULTS_VARIABLE = "ROCMFORGE_GPU_POOR_DEFAULTS";
+/** `off` neither tunes kernels in the background nor uses what was tuned before. */
+const TUNE_VARIABLE = "ROCMFORGE_GPU_TUNE";
 /** `off` compiles kernels only when a step needs them. */
 const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
 
@@ -101,6 +106,7 @@ export class GpuBackend implements Backend {
     this.maxStepOutputs = size.outputs;
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
+    if (options.tune && options.record !== undefined) restoreChoices(this.#choices, options.record, deterministic);
     this.#runtime = new GpuRuntime(device, kernels, options);
     this.#checked = checkedDevice(options.kernelChecks, this.#choices, this.#runtime);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
@@ -179,6 +185,11 @@ export class GpuBackend implements Backend {
     return this.#runtime.notices;
   }
 
+  tuned(): readonly TunedChoice[] {
+    const { record, deterministic } = this.#options;
+    return record === undefined ? [] : usedChoices(this.#choices, record, deterministic);
+  }
+
   loadTimings(): BackendLoadTimings | undefined {
     return this.#runtime.marks.timings();
   }
@@ -212,7 +223,7 @@ export class GpuBackend implements Backend {
 
   /** What a check of a program's kernels takes from this backend; its parts run launch by launch. */
   #trialHost(weights: readonly LazyTensor[], limits: ProgramLimits): TrialHost {
-    const options = { ...this.#options, graphs: false, prewarm: false, trial: true };
+    const options = { ...this.#options, graphs: false, prewarm: false, tune: false, trial: true };
     return {
       weights,
       limits,
@@ -278,8 +289,16 @@ export function openGpuBackend({
   const isDeterministic = optionalFlag(name, "deterministic", deterministic) ?? false;
   const { properties, because } = chooseDevice(name, driver.devices(), wanted);
   const device = driver.open(properties.index);
-  const poorDefaults = process.env[POOR_DEFAULTS_VARIABLE]?.trim().toLowerCase() === "on";
-  const identity = { kind: name, device: properties, driver: driver.version, compiler, poor: poorDefaults };
+  const poorDefaults = isOn(POOR_DEFAULTS_VARIABLE);
+  const record = new DeviceRecord({
+    kind: name,
+    device: properties,
+    driver: driver.version,
+    compiler: compiler.identity,
+    poor: poorDefaults,
+  });
+  const { name: card, architecture } = properties;
+  const identity = `${card} (${architecture}) with driver ${driver.version} and ${compiler.release ?? compiler.identity}`;
   try {
     return new GpuBackend(device, new KernelStore(device, compiler), {
       name,
@@ -289,14 +308,20 @@ export function openGpuBackend({
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
       prewarm: !isOff(PREWARM_VARIABLE),
+      tune: !isOff(TUNE_VARIABLE),
+      record,
       poorDefaults,
       checks: isChecked(name),
-      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, identity } } : {}),
+      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, record, identity } } : {}),
     });
   } catch (error) {
     device[Symbol.dispose]();
     throw error;
   }
+}
+
+function isOn(variable: string): boolean {
+  return process.env[variable]?.trim().toLowerCase() === "on";
 }
 
 function isOff(variable: string): boolean {

@@ -13,7 +13,7 @@ import { unavailableDriverError } from "./drivers/shared/gpu-error.js";
 import { findHipCompiler } from "./drivers/hip/compiler.js";
 import { findHipDriver } from "./drivers/hip/driver.js";
 import { DeviceRecord } from "./kernels/device-record.js";
-import { kernelCacheFolder } from "./drivers/shared/cache-folder.js";
+import { kernelCacheFolder } from "../cache-folder.js";
 import type { NativeCompiler } from "./drivers/shared/compiler.js";
 import { type UnavailableDriver, isUnavailableDriver } from "./drivers/shared/driver-library.js";
 

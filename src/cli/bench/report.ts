@@ -5,6 +5,8 @@ import type { LoadTimings } from "../../index.js";
 import type { BytesRead } from "./bytes-read.js";
 import type { BenchSizes } from "./runner.js";
 import type { Spread } from "./spread.js";
+import type { TunedChoice } from "../../backends/tuning.js";
+import { describeChoices } from "../tune/report.js";
 
 interface Rate {
   readonly tokens: number;
@@ -45,6 +47,8 @@ export interface BenchReport {
     | null;
   /** Decoding with drafts, if they were requested, and how many draft tokens were accepted in all runs. */
   readonly drafts: (Rate & { readonly draftedTokens: number; readonly acceptedTokens: number }) | null;
+  /** What a tuner chose and this run used; null if the backend has no tuner. */
+  readonly tuned: { readonly gain: number | null; readonly choices: readonly TunedChoice[] } | null;
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
@@ -96,6 +100,7 @@ export function describeReport(report: BenchReport): string {
     prefill,
     decode,
     drafts,
+    tuned,
     readBandwidth,
     depth,
     sequences,
@@ -122,6 +127,7 @@ export function describeReport(report: BenchReport): string {
     const share = draftedTokens === 0 ? "" : ` (${formatShare(acceptedTokens / draftedTokens)})`;
     rows.push(["  accepted", `${acceptedTokens} of ${countOf(draftedTokens, "draft token")}${share}`]);
   }
+  if (tuned !== null) rows.push(["tuned", describeChoices(tuned.choices)]);
   if (readBandwidth !== null)
     rows.push([
       "read bandwidth",

@@ -20,6 +20,7 @@ import { modelFile } from "../model-file.js";
 import { backendOptions, GENERAL_OPTIONS, loadOptions, MODEL_OPTIONS, planOptions } from "../model-options.js";
 import { type OptionTable, type OptionValues, wrongValue } from "../option-table.js";
 import { Progress } from "../progress.js";
+import { gainOf } from "../tune/report.js";
 
 const NAME = "bench";
 const DEFAULTS = { prompt: 512, tokens: 128, depth: 0, sequences: 1, repeat: 5, starts: 3 } as const;
@@ -201,6 +202,7 @@ async function measure(
     repeats: repeat,
     prefill: prefills.length === 0 ? null : rateOf(sizes.promptTokens, spreadOf(prefills)),
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
+    tuned: tunedBy(backend),
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
   };
   return { measured, kvCacheBytesFor: (contextTokens) => plan.kvCacheBytes(contextTokens) };
@@ -228,6 +230,12 @@ async function readBandwidth(backend: Backend, progress: Progress): Promise<numb
   if (backend.memory().availableBytes < 2 * BANDWIDTH_BYTES) return undefined;
   progress.update("measuring the read bandwidth");
   return await backend.measureReadBandwidth?.(BANDWIDTH_BYTES);
+}
+
+/** What the kernels of this run were tuned to; null if the backend has no tuner. */
+function tunedBy(backend: Backend): BenchReport["tuned"] {
+  const choices = backend.tuned?.();
+  return choices === undefined ? null : { gain: gainOf(choices) ?? null, choices };
 }
 
 function warnOfMemory(backend: Backend): void {

@@ -93,7 +93,7 @@ it.each(FAMILIES)("%s", async (family) => {
   const device = driver.open();
   const runtime = new GpuRuntime(device, new KernelStore(device, new SilentCompiler()), { slabs: true });
   const choices = new KernelChoices({ deterministic: false });
-  const options = { blas: false, checks: false, graphs: false, prewarm: false, trial: true };
+  const options = { blas: false, checks: false, graphs: false, prewarm: false, tune: false, trial: true };
   const compile: TrialHost["compile"] = (part, partWeights, partLimits) => {
     const context = createContext({
       fused: fuseForGpu(part),

@@ -15,8 +15,8 @@ import type { LaunchRunner } from "./step-plan.js";
 import type { StepPlans } from "./step-plans.js";
 import { warmUpSteps } from "./warm-up-steps.js";
 
-/** Runs `work` between two steps; resolves when what it queued has finished or failed. */
-type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<void>;
+/** Runs `work` between two steps, after the first one; resolves when what it queued has finished. */
+type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<unknown>;
 
 /** A program that has run no step for so long prepares for prompts that are longer than those before. */
 const IDLE_MS = 50;
@@ -72,7 +72,8 @@ export class ProgramWarmUp implements Disposable {
   }
 
   async rehearse(shape: StepShape): Promise<void> {
-    await this.#alone((runner, memory) => this.#plans.rehearseBlas(sizeOf(shape), runner, memory));
+    // Errors are reported by the step that needs the result.
+    await this.#alone((runner, memory) => this.#plans.rehearseBlas(sizeOf(shape), runner, memory)).catch(() => {});
     this.#plans.keepChoices();
   }
 

@@ -15,17 +15,18 @@ import type {
   StepShape,
   WarmUpStep,
 } from "../../contract.js";
+import type { TuneOptions, TuneReport } from "../../tuning.js";
 import { BoundWeights } from "./bound-weights.js";
 import { leaseCache } from "./cache-lease.js";
-import type { StreamHandle } from "../drivers/shared/driver.js";
 import { KernelPrewarm } from "../kernels/prewarm.js";
 import type { KvCacheHold } from "../memory/kv-cache.js";
-import type { LaunchSize, MemoryPlace } from "../lowering/launch.js";
-import { Lock } from "../drivers/shared/lock.js";
+import type { LaunchSize } from "../lowering/launch.js";
+import { launchRunner } from "./launch-runner.js";
 import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { type OutputPlan, planOutputs } from "../lowering/output-rows.js";
 import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
+import { ProgramTuning, type ProgramTuningOptions } from "./program-tuning.js";
 import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { bucketKey, exactSize } from "../lowering/step-bucket.js";
@@ -33,29 +34,18 @@ import { type KernelGate, StepAdmission } from "./step-admission.js";
 import { StateBackup } from "./state-backup.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
-import type { StepMemory } from "./step-memory.js";
 import type { LaunchRunner, UsedModule } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
+import { type BroughtStep, StepStage } from "./step-stage.js";
 
 /** Options of a GPU program. */
-export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions {
+export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions, ProgramTuningOptions {
   /** Compile kernels for other step sizes once the first step has finished. */
   readonly prewarm: boolean;
   /** Whether it computes a part of a model to check kernels: nothing is prepared or measured. */
   readonly trial?: boolean;
-}
-
-/** A step whose input is on the device. */
-interface BroughtStep {
-  readonly size: LaunchSize;
-  readonly context: LoweringContext;
-  readonly hasCache: boolean;
-  /** Uploads the input again after something else has overwritten it. */
-  bring(): void;
-  /** Copies the states that the step overwrites; false if there is no memory for that. */
-  saveStates(key: string): boolean;
 }
 
 const NO_CACHE = { groups: [], blockTokens: 1 };
@@ -71,13 +61,14 @@ export class GpuProgram implements CompiledProgram {
   readonly #prewarm: KernelPrewarm;
   readonly #graphs: StepGraphs;
   readonly #warmUp: ProgramWarmUp;
-  readonly #lock = new Lock();
+  readonly #tuning: ProgramTuning;
+  readonly #stage: StepStage;
   readonly #lifetime = new Lifetime("the program");
   readonly #bound: BoundWeights;
   readonly #states: StateBackup;
   readonly #admission: StepAdmission;
-  #session: StepSession | undefined;
   #hasRun = false;
+  #freeing: Promise<void> | undefined;
 
   /** `onFreed` is called when all of its device memory is freed. */
   constructor(
@@ -96,10 +87,15 @@ export class GpuProgram implements CompiledProgram {
     this.#states = new StateBackup(runtime, context);
     this.#options = options;
     this.#graphs = new StepGraphs(runtime, options);
+    this.#stage = new StepStage(runtime);
     this.#plans = new StepPlans(runtime, context, options);
     this.#admission = new StepAdmission(context, this.#plans, this.#graphs, gate);
     this.#prewarm = new KernelPrewarm(runtime.kernels);
-    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, (work) => this.#alone(work));
+    this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, async (work) => {
+      if (this.#stage.session !== undefined) await this.#alone(async ({ memory }, runner) => work(runner, memory));
+    });
+    const refresh = (): Promise<void> => this.#alone(async () => this.#lowerAnew());
+    this.#tuning = new ProgramTuning({ runtime, context, weights, refresh, alone: this.#alone.bind(this) }, options);
     if (options.trial === true) return;
     runtime.marks.kernels.begin();
     this.#plans.prepareDecode();
@@ -131,6 +127,11 @@ export class GpuProgram implements CompiledProgram {
     await this.#warmUp.rehearse(shape);
   }
 
+  async tune(options: TuneOptions): Promise<TuneReport> {
+    this.#lifetime.assertAlive();
+    return await this.#tuning.tune(options);
+  }
+
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
@@ -138,32 +139,41 @@ export class GpuProgram implements CompiledProgram {
     const lease = kvCache === undefined ? undefined : leaseCache(this.#runtime, this.#context, kvCache);
     try {
       if (lease?.turn !== undefined) await lease.turn;
-      const turn = this.#lock.take();
+      const turn = this.#stage.lock.take();
+      this.#tuning.stepBegan();
       if (turn !== undefined) await turn;
       try {
         signal?.throwIfAborted();
         this.#runtime.assertUsable();
         return await this.#step(step, lease, signal);
       } finally {
-        this.#lock.release();
+        this.#stage.lock.release();
         this.#warmUp.stepEnded();
+        this.#tuning.stepEnded();
       }
     } finally {
       lease?.[Symbol.dispose]();
     }
   }
 
-  /** Waits for running steps first. */
+  /** Waits for running steps and for the tuner first. */
   [Symbol.dispose](): void {
     if (!this.#lifetime.end()) return;
-    if (this.#lock.isIdle) this.#free();
-    else void this.#lock.whenIdle().then(() => this.#free());
+    this.#tuning[Symbol.dispose]();
+    if (this.#stage.lock.isIdle && this.#tuning.ended === undefined) this.#free();
+    else this.#freeing = this.#freeWhenIdle();
   }
 
   /** Resolves when all of its device memory is freed. */
   async ended(): Promise<void> {
     this[Symbol.dispose]();
-    await this.#lock.whenIdle();
+    await this.#freeing;
+  }
+
+  async #freeWhenIdle(): Promise<void> {
+    await this.#tuning.ended;
+    await this.#stage.lock.whenIdle();
+    this.#free();
   }
 
   async #step(
@@ -176,7 +186,7 @@ export class GpuProgram implements CompiledProgram {
     if (outputs.scored > 0 && program.logits === undefined)
       throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
     try {
-      const session = (this.#session ??= this.#begin(lease));
+      const session = (this.#stage.session ??= this.#begin(lease));
       const { hostRows } = session.memory;
       if (hostRows !== undefined) await hostRows.gather(step.tokens, this.#weights);
       const queued = this.#queue(step, session, outputs, lease, signal);
@@ -191,7 +201,7 @@ export class GpuProgram implements CompiledProgram {
       if (!isReplayed) this.#afterFirst();
       return await results.read(session.stream, () => session.finished());
     } catch (error) {
-      await this.#settle();
+      await this.#stage.settle();
       if (isBlasFailure(error) && this.#runtime.isUsable && this.#plans.blas !== undefined)
         return await this.#withoutLibrary(failureReason(error), step, lease, signal);
       throw this.#runtime.noticed(error);
@@ -206,7 +216,7 @@ export class GpuProgram implements CompiledProgram {
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
     this.#plans.giveUpBlas(reason);
-    if (this.#session !== undefined) this.#states.restore(this.#session.stream);
+    if (this.#stage.session !== undefined) this.#states.restore(this.#stage.session.stream);
     return this.#step(step, lease, signal);
   }
 
@@ -242,14 +252,15 @@ export class GpuProgram implements CompiledProgram {
     session: StepSession,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
-    const { stream, memory } = session;
-    await this.#plans.opening(size);
+    const { memory } = session;
+    const opening = this.#plans.opening(size);
+    if (opening !== undefined) await opening;
     await this.#admission.admit(size);
     const wanted = this.#plans.planFor(size, memory);
     const isSafe = !wanted.blas || saveStates(`${wanted.name} ${size.tokens}`);
     const { name, plan, blas } = isSafe ? wanted : this.#plans.planFor(size, memory, { blas: false });
     const bucket = this.#admission.bucketOf(size);
-    const runner = this.#runner(stream, memory);
+    const runner = this.#runner(session);
     if (bucket !== undefined) {
       const key = `${name} ${bucketKey(bucket)}`;
       if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size))
@@ -263,23 +274,21 @@ export class GpuProgram implements CompiledProgram {
     return false;
   }
 
-  /**
-   * Runs `work` between steps, after the first one: it queues something that uses the memory of steps. Errors are
-   * reported by the step that needs the result.
-   */
-  async #alone(work: (runner: LaunchRunner, memory: StepMemory) => void): Promise<void> {
-    const turn = this.#lock.take();
-    if (turn !== undefined) await turn;
-    try {
-      if (this.#session === undefined || this.#lifetime.disposed || !this.#runtime.isUsable) return;
-      work(this.#runner(this.#session.stream, this.#session.memory), this.#session.memory);
-      await this.#session.finished();
-    } catch (error) {
-      await this.#settle();
-      this.#runtime.noticed(error);
-    } finally {
-      this.#lock.release();
-    }
+  /** Runs `work` between two steps, with what they use. */
+  #alone<Result>(work: (session: StepSession, runner: LaunchRunner) => Promise<Result>): Promise<Result> {
+    return this.#stage.between(async () => {
+      this.#lifetime.assertAlive();
+      const session = (this.#stage.session ??= this.#begin(undefined));
+      if (this.#bound.hasMoved()) this.#unbind();
+      return await work(session, this.#runner(session));
+    });
+  }
+
+  /** Steps from here on have the kernel parameters that were chosen meanwhile. */
+  #lowerAnew(): void {
+    this.#graphs.clear();
+    this.#plans.clear();
+    if (this.#options.prewarm) this.#plans.prepareRest(this.#prewarm);
   }
 
   /** After the first step, kernels for other sizes may be compiled. */
@@ -287,9 +296,10 @@ export class GpuProgram implements CompiledProgram {
     if (this.#hasRun || this.#options.trial === true) return;
     this.#hasRun = true;
     this.#runtime.marks.firstStep.end();
+    this.#tuning.start();
     if (!this.#options.prewarm || this.#lifetime.disposed) return;
     this.#plans.prepareRest(this.#prewarm);
-    this.#warmUp.prepareWhenIdle(() => this.#lock.isIdle && !this.#lifetime.disposed);
+    this.#warmUp.prepareWhenIdle(() => this.#stage.lock.isIdle && !this.#lifetime.disposed);
   }
 
   #begin(lease: KvCacheHold | undefined): StepSession {
@@ -298,31 +308,14 @@ export class GpuProgram implements CompiledProgram {
     return new StepSession(this.#runtime, this.#context, { cleared: this.#options.trial === true });
   }
 
-  #runner(stream: StreamHandle, memory: StepMemory): LaunchRunner {
-    return {
-      stream,
-      blas: this.#plans.blas,
-      check: this.#plans.check,
-      addressOf: (place: MemoryPlace) =>
-        place.space === "weight" ? this.#bound.tensor(place.weight).address : memory.address(place),
-      knows: (weights) => this.#bound.knows(weights),
-      bring: (weights) => this.#bound.bring(weights, stream),
-    };
+  #runner({ stream, memory }: StepSession): LaunchRunner {
+    return launchRunner(this.#bound, this.#plans, stream, memory);
   }
 
   #unbind(): void {
     this.#bound.clear();
     this.#graphs.clear();
     this.#plans.unbind();
-  }
-
-  /** After a failure, waits for queued work before its memory is used again. */
-  async #settle(): Promise<void> {
-    try {
-      await this.#session?.finished();
-    } catch (error) {
-      this.#runtime.noticed(error);
-    }
   }
 
   #free(): void {
@@ -332,9 +325,9 @@ export class GpuProgram implements CompiledProgram {
     this.#runtime.release(() => {
       this.#plans[Symbol.dispose]();
       this.#states[Symbol.dispose]();
-      this.#session?.[Symbol.dispose]();
+      this.#stage.session?.[Symbol.dispose]();
     });
-    this.#session = undefined;
+    this.#stage.session = undefined;
     this.#onFreed(this);
   }
 }

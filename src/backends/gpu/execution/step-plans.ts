@@ -200,14 +200,7 @@ export class StepPlans implements Disposable {
   }
 
   #classOf(size: LaunchSize): LoweringSize {
-    if (this.#context.options.deterministic) return { tokens: "small", outputs: "small", blas: false };
-    const rows = batchClass(size.tokens);
-    return {
-      tokens: rows,
-      outputs: batchClass(size.outputs),
-      blas: rows === "huge" && this.mayUseBlas,
-      tiled: isTiled(size),
-    };
+    return stepClass(size, { deterministic: this.#context.options.deterministic, blas: this.mayUseBlas });
   }
 
   #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
@@ -254,6 +247,16 @@ export class StepPlans implements Disposable {
       .update(JSON.stringify([CHOICES_VERSION, kind, identity, name, architecture, multiprocessors]))
       .digest("hex");
   }
+}
+
+/** The class of steps that one of this size belongs to. */
+export function stepClass(
+  size: LaunchSize,
+  { deterministic, blas }: { readonly deterministic: boolean; readonly blas: boolean },
+): LoweringSize {
+  if (deterministic) return { tokens: "small", outputs: "small", blas: false };
+  const rows = batchClass(size.tokens);
+  return { tokens: rows, outputs: batchClass(size.outputs), blas: rows === "huge" && blas, tiled: isTiled(size) };
 }
 
 /** The size of a step with the first tokens of one sequence, and an output for the last of them. */

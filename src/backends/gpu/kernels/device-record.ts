@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { isPlainObject } from "../../../plain-object.js";
 import { KeptRecord, type RecordFormat } from "../../kept-record.js";
-import { kernelCacheFolder } from "../drivers/shared/cache-folder.js";
+import { kernelCacheFolder } from "../../cache-folder.js";
 import type { DriverKind, GpuProperties } from "../drivers/shared/driver.js";
 import { KERNEL_FOLDER } from "./kernel-source.js";
 
@@ -40,7 +40,9 @@ export type ModuleVerdict = "passed" | "failed";
 /** Chosen parameters of a kernel, and the time of its launches before and after. */
 export interface RecordedChoice {
   readonly parameters: Readonly<Record<string, number>>;
-  /** Microseconds of one launch with the parameters that it would have without a choice. */
+  /** The parameters that it would have without a choice. */
+  readonly usual?: Readonly<Record<string, number>>;
+  /** Microseconds of one launch with the usual parameters. */
   readonly usualUs?: number;
   /** Microseconds of one launch with the chosen parameters. */
   readonly chosenUs?: number;
@@ -140,9 +142,13 @@ function isVerdict(value: unknown): value is ModuleVerdict {
 
 function isChoice(value: unknown): value is RecordedChoice {
   if (!isPlainObject(value)) return false;
-  const { parameters, usualUs, chosenUs, ...rest } = value;
+  const { parameters, usual, usualUs, chosenUs, ...rest } = value;
   return (
-    Object.keys(rest).length === 0 && isParameters(parameters) && isMicroseconds(usualUs) && isMicroseconds(chosenUs)
+    Object.keys(rest).length === 0 &&
+    isParameters(parameters) &&
+    (usual === undefined || isParameters(usual)) &&
+    isMicroseconds(usualUs) &&
+    isMicroseconds(chosenUs)
   );
 }
 

@@ -3,7 +3,7 @@
 
 import { readdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
-import { kernelCacheFolder } from "../drivers/shared/cache-folder.js";
+import { kernelCacheFolder } from "../../cache-folder.js";
 import { isIntactEntry, KERNEL_ENTRY, LEFTOVER_MS, UNFINISHED_ENTRY } from "./kernel-cache.js";
 
 const DAY_MS = 86_400_000;

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSy
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../../test/support/temporary-folder.js";
-import { kernelCacheFolder } from "../drivers/shared/cache-folder.js";
+import { kernelCacheFolder } from "../../cache-folder.js";
 import { KernelCache } from "./kernel-cache.js";
 
 const KEY = "ab".repeat(32);

@@ -7,7 +7,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CACHE_VARIABLE, kernelCacheFolder } from "../drivers/shared/cache-folder.js";
+import { CACHE_VARIABLE, kernelCacheFolder } from "../../cache-folder.js";
 
 const MAGIC = "RFKERN01";
 const HEADER_BYTES = 64;

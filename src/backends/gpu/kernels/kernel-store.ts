@@ -89,6 +89,14 @@ export class KernelStore implements Disposable {
     return this.#cache;
   }
 
+  /** Another store for the same device and cache, whose modules are unloaded without affecting this one's. */
+  separate(): KernelStore {
+    return new KernelStore(this.#device, this.#compiler, {
+      cache: this.#cache,
+      ...(this.#sourceFolder === undefined ? {} : { sourceFolder: this.#sourceFolder }),
+    });
+  }
+
   /** Loads `kernels/<file>.hip` with these defines; resolves when it is ready to launch. */
   module(file: string, defines: Defines = {}): Promise<LoadedModule> {
     if (this.#lifetime.disposed) return Promise.reject(new DisposedError("kernel store"));

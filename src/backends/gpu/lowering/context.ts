@@ -51,6 +51,18 @@ export interface Constants {
   readonly stretches: readonly number[];
 }
 
+/** What lowering knows of a program, whatever the size of a step and the parameters of kernels. */
+interface Analysis {
+  readonly regions: Regions;
+  /** Groups that read each value, itself or through a view, by the value whose memory it is. */
+  readonly readers: ReadonlyMap<ValueId, readonly number[]>;
+  readonly routed: ReadonlySet<ValueId>;
+}
+
+function analysed(options: GpuLoweringOptions): Analysis {
+  return { regions: planRegions(options), readers: readersOf(options.fused), routed: routedIn(options.fused) };
+}
+
 /** Where a program's parts lie: the same for steps of every size. */
 export class LoweringContext {
   readonly options: GpuLoweringOptions;
@@ -63,15 +75,21 @@ export class LoweringContext {
   readonly #stretches: readonly number[];
   /** The cache group of each layer. */
   readonly #groups: readonly number[];
-  /** Groups that read each value, itself or through a view, by the value whose memory it is. */
-  readonly #readers: ReadonlyMap<ValueId, readonly number[]>;
-  readonly #routed: ReadonlySet<ValueId>;
+  readonly #analysis: Analysis;
+  readonly #most: number;
 
-  constructor(options: GpuLoweringOptions, constants: Constants, whole?: LoweringContext) {
+  /** `analysis` of the same program, if it is known; `most` rows of a step. */
+  constructor(
+    options: GpuLoweringOptions,
+    constants: Constants,
+    analysis: Analysis = analysed(options),
+    most = Number.POSITIVE_INFINITY,
+  ) {
     this.options = options;
-    this.regions = whole?.regions ?? planRegions(options);
+    this.#analysis = analysis;
+    this.#most = most;
+    this.regions = analysis.regions;
     this.choices = options.choices ?? new KernelChoices(options);
-    const most = whole === undefined ? Number.POSITIVE_INFINITY : MAX_COMPACT_ROWS;
     const [tokens, outputs] = [Math.min(options.limits.maxTokens, most), Math.min(options.limits.maxOutputs, most)];
     const places = kvPlaces(kvGroups(options.fused.program.kv));
     this.#groups = places.map(({ group }) => group);
@@ -84,9 +102,16 @@ export class LoweringContext {
     });
     this.constants = constants.floats;
     this.#stretches = constants.stretches;
-    this.#readers = whole === undefined ? readersOf(options.fused) : whole.#readers;
-    this.#routed = whole === undefined ? routedIn(options.fused) : whole.#routed;
-    this.compact = whole === undefined ? new LoweringContext(options, constants, this) : this;
+    const isCompact = most === MAX_COMPACT_ROWS;
+    this.compact = isCompact
+      ? this
+      : new LoweringContext({ ...options, choices: this.choices }, constants, analysis, MAX_COMPACT_ROWS);
+  }
+
+  /** The same program and places with other choices of kernel parameters: for trying candidates. */
+  withChoices(choices: KernelChoices): LoweringContext {
+    const constants = { floats: this.constants, stretches: this.#stretches };
+    return new LoweringContext({ ...this.options, choices }, constants, this.#analysis, this.#most);
   }
 
   /** The compact context if it holds this many rows, else this one. */
@@ -144,7 +169,7 @@ export class LoweringContext {
   /** Whether the only reader of a value is that group. */
   isOnlyReadBy(id: ValueId, groupIndex: number): boolean {
     const { hidden, logits } = this.options.fused.program;
-    const readers = this.#readers.get(id) ?? [];
+    const readers = this.#analysis.readers.get(id) ?? [];
     return (
       this.values[id].base === undefined &&
       id !== hidden &&
@@ -156,7 +181,7 @@ export class LoweringContext {
 
   /** Whether a value is the logits of a router, or the weight of a shared expert. */
   isRouted(id: ValueId): boolean {
-    return this.#routed.has(id);
+    return this.#analysis.routed.has(id);
   }
 
   weight(id: WeightId | undefined): MemoryPlace | number {

@@ -20,7 +20,7 @@ import { isAligned, type NormedRows, normedRows, prepareInput } from "./inputs.j
 import type { LaunchSpec } from "./launch.js";
 import type { MatmulLowering } from "./matmul-groups.js";
 import { isPlain } from "./matmul-selection.js";
-import { groupedInput, networkInput, type QuantizedPlace } from "./regions.js";
+import { FLOAT_BYTES, groupedInput, networkInput, type QuantizedPlace } from "./regions.js";
 import { normRows } from "./rows.js";
 import { isRouterRow, sharedSlots } from "./shared-slots.js";
 import type { StepItem } from "./step-item.js";
@@ -248,6 +248,16 @@ function sumLaunch(
       rows: down.outputs,
       stride: out.stride,
     },
+    recut: (choices) => sumLaunch(context.withChoices(choices), network, { logits, quantized, residual, out }),
+    results: [
+      {
+        place: out.place,
+        type: "f32",
+        rows: out.rows,
+        rowBytes: down.outputs * FLOAT_BYTES,
+        strideBytes: out.stride * FLOAT_BYTES,
+      },
+    ],
     grid: (size) => [shape.blocks, rowsOf(size, out.rows), 1],
   };
 }

@@ -18,6 +18,7 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
+import { matmulResults } from "./launch-results.js";
 import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
 const FILE = "matmul/gemm";
@@ -103,6 +104,8 @@ export function gemmLaunch(
       arrivals: regions.tileArrivals,
       width,
     },
+    recut: (choices) => gemmLaunch(context.withChoices(choices), input, matmuls, activation),
+    results: matmulResults(matmuls, gated),
     sized: (size) => ({ splits: shapeFor(size).splits }),
     grid: (size) => {
       const { blocks, splits, tokenBlocks } = shapeFor(size);

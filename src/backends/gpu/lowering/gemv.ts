@@ -18,6 +18,7 @@ import {
 import type { TunedVariant } from "./kernel-choices.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
+import { matmulResults, quantizedResults } from "./launch-results.js";
 import type { QuantizedPlace } from "./regions.js";
 import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
@@ -40,8 +41,9 @@ export function gemvLaunch(
   context: LoweringContext,
   input: GemvInput,
   matmuls: readonly Matmul[],
-  { gated: activation, quantized }: GemvTarget = {},
+  target: GemvTarget = {},
 ): LaunchSpec {
+  const { gated: activation, quantized } = target;
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
   const floats = input.form === "floats";
@@ -107,6 +109,9 @@ export function gemvLaunch(
       row_count: context.rowCount(rows),
       width,
     },
+    recut: (choices) => gemvLaunch(context.withChoices(choices), input, matmuls, target),
+    results:
+      quantized === undefined ? matmulResults(matmuls, gated) : quantizedResults(quantized, rows, matmuls[0].outputs),
     sized: (size) => {
       const { blocks, passes } = shapes[choose(size)];
       return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, blocks2: blocks[2] ?? 0, passes };
@@ -141,13 +146,13 @@ function chosenParameters(
     const chosen = choices.variant<GemvParameters>({
       family: "gemv",
       key: `${form}${floats ? " floats" : ""}${isNormed(bucket) ? " normed" : ""} ${name} ${rows.join("+")}x${width} t${bucket}`,
-      usual: fixed === undefined ? usual : { ...usual, split: fixed },
-      isValid: (parameters) => (fixed === undefined || parameters.split === fixed) && isShape(request, parameters),
+      usual,
+      ...(fixed === undefined ? {} : { fixed: { split: fixed } }),
+      isValid: (parameters) => isShape(request, parameters),
       moduleOf: (parameters) => moduleOf(bucket, parameters),
     });
     split ??= chosen.parameters.split;
-    const parameters = { ...chosen.parameters, split };
-    return { ...chosen, parameters };
+    return chosen;
   });
 }
 

@@ -23,6 +23,7 @@ import {
 import type { NormedRows } from "./inputs.js";
 import type { TunedVariant } from "./kernel-choices.js";
 import type { LaunchSpec } from "./launch.js";
+import { slotResults } from "./launch-results.js";
 import type { QuantizedPlace } from "./regions.js";
 
 const GROUPED_FILE = "matmul/grouped-gemv";
@@ -191,6 +192,8 @@ export function groupedGemvLaunch(context: LoweringContext, wanted: GroupedGemv)
       rows: first.outputs,
       passes: shape.passes,
     },
+    recut: (choices) => groupedGemvLaunch(context.withChoices(choices), wanted),
+    results: slotResults(out, first.outputs, first.slots, quantized, shared?.slots ?? 0),
     grid: (size) => [shape.blocks, first.slots + (shared?.slots ?? 0), rowsOf(size, out.rows)],
   };
 }
@@ -240,6 +243,8 @@ export function groupedGemvFloatLaunch(
       out_slot_stride: out.slotStride ?? operation.outputs,
       passes: shape.passes,
     },
+    recut: (choices) => groupedGemvFloatLaunch(context.withChoices(choices), operation, { input, routing, out }),
+    results: slotResults(out, operation.outputs, slots),
     grid: (size) => [shape.blocks, slots, rowsOf(size, out.rows)],
   };
 }

@@ -33,6 +33,8 @@ interface ChoiceRequest<Parameters extends KernelParameters> {
   readonly key: string;
   /** The formula's parameters. */
   readonly usual: Parameters;
+  /** Parameters that another choice has decided already. */
+  readonly fixed?: Partial<Parameters>;
   /** Whether the launch can be cut so; the formula's parameters need not be asked about. */
   isValid(parameters: Parameters): boolean;
   /** The module of a launch that is cut so. */
@@ -47,6 +49,7 @@ export class KernelChoices {
   /** Wrong modules of each file. */
   readonly #wrongOfFile = new Map<string, number>();
   #version = 0;
+  readonly #used = new Set<string>();
 
   constructor(options: ChoiceOptions) {
     this.#options = options;
@@ -74,18 +77,28 @@ export class KernelChoices {
     return this.#chosen;
   }
 
+  /** Names of the choices that launches were cut by. */
+  get used(): ReadonlySet<string> {
+    return this.#used;
+  }
+
   /**
    * The parameters for a launch: the chosen ones if there are any, else the formula's, else the first that are valid; the
    * formula's again if none is.
    */
   variant<Parameters extends KernelParameters>(request: ChoiceRequest<Parameters>): TunedVariant<Parameters> {
-    const { family, key, usual } = request;
+    const { family, key, fixed = {} } = request;
+    const usual = { ...request.usual, ...fixed };
     const isValid = (parameters: Parameters): boolean =>
-      request.isValid(parameters) && !this.isWrong(request.moduleOf(parameters));
-    const wanted =
-      this.#chosen.get(choiceName(family, key)) ?? (this.#options.poor === true ? familyOf(family).poor : {});
-    const chosen = this.#completed(family, usual, wanted);
-    return { family, key, parameters: isValid(chosen) ? chosen : this.#usable(request, isValid), isValid };
+      Object.entries(fixed).every(([name, value]) => parameters[name] === value) &&
+      request.isValid(parameters) &&
+      (this.#wrong.size === 0 || !this.isWrong(request.moduleOf(parameters)));
+    const choice = this.#chosen.get(choiceName(family, key));
+    const wanted = choice ?? (this.#options.poor === true ? familyOf(family).poor : {});
+    const chosen = { ...this.#completed(family, usual, wanted), ...fixed };
+    const isUsed = isValid(chosen);
+    if (isUsed && choice !== undefined) this.#used.add(choiceName(family, key));
+    return { family, key, parameters: isUsed ? chosen : this.#usable({ ...request, usual }, isValid), isValid };
   }
 
   /** Everything that differs from these parameters in one that may be changed. */

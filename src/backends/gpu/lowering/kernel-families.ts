@@ -34,9 +34,9 @@ export const KERNEL_FAMILIES = {
   gemm: {
     parameters: {
       halves: [1, 2],
-      rows: [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16],
+      rows: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
       depth: [1, 2, 4],
-      splits: [1, 2, 3, 4, 6, 8, 12, 16],
+      splits: [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16],
     },
     reorders: ["depth", "splits"],
     poor: { halves: 1, rows: 2, depth: 1, splits: 1 },

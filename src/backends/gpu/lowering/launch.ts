@@ -3,11 +3,12 @@
 // which a launch copies from and a captured graph has copied.
 
 import type { WeightId } from "../../../graph/operation.js";
+import type { RowSymbol } from "../../../graph/program.js";
 import type { ArgumentValue, KernelArguments } from "../kernels/argument-layout.js";
 import type { GpuDevice, LaunchShape, StreamHandle } from "../drivers/shared/driver.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { KernelStore, LoadedKernel } from "../kernels/kernel-store.js";
-import type { TunedVariant } from "./kernel-choices.js";
+import type { KernelChoices, TunedVariant } from "./kernel-choices.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Where something is, before addresses are known. */
@@ -32,6 +33,17 @@ export interface LaunchVariant {
   readonly tuned?: TunedVariant;
 }
 
+/** Rows that a launch writes, so that variants of it can be compared. */
+export interface LaunchResult {
+  readonly place: MemoryPlace;
+  /** Floats, quantized values, or sums of quantized values. */
+  readonly type: "f32" | "i8" | "sums";
+  /** Which count of the step is the number of rows. */
+  readonly rows: RowSymbol;
+  readonly rowBytes: number;
+  readonly strideBytes: number;
+}
+
 export interface LaunchSpec {
   /** Human-readable: what it computes. */
   readonly label: string;
@@ -45,6 +57,10 @@ export interface LaunchSpec {
   readonly sized?: (size: LaunchSize) => Readonly<Record<string, ArgumentValue>>;
   /** A grid with a zero in it is not launched. */
   readonly grid: (size: LaunchSize) => Grid;
+  /** What it writes; of launches with tuned variants only. */
+  readonly results?: readonly LaunchResult[];
+  /** The same launch with other choices of kernel parameters; of launches with tuned variants only. */
+  readonly recut?: (choices: KernelChoices) => LaunchSpec;
   /** Waits for everything before it: its kernel reads early what more than the launch before may write. */
   readonly alone?: boolean;
 }

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { kernelCacheFolder } from "./cache-folder.js";
+import { kernelCacheFolder } from "../../../cache-folder.js";
 import type { WantedLibrary } from "./driver-library.js";
 import { type LibraryFile, libraryFileAt } from "./ffi.js";
 
