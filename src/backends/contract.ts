@@ -279,6 +279,8 @@ export interface Backend extends AsyncDisposable {
   readonly chunkTokens?: number;
   /** Maximum output rows of one step. */
   readonly maxStepOutputs: number;
+  /** Sequences that decode together unless the caller says otherwise; absent: 64. */
+  readonly usualSequences?: number;
   /** Whether it wants small quantized matrices of models with recurrent layers as F32; absent: no. */
   readonly widensGates?: boolean;
   /**

@@ -26,7 +26,12 @@ import { refuseTooLarge } from "./plan-fit.js";
 import { RowJob, type RowJobOptions, type RowSink } from "./row-job.js";
 import type { CompletionRequest, EngineStatistics, ModelEngine, WholeCompletion } from "./serving.js";
 import { EngineLoop } from "./engine-loop.js";
-import { type ResolvedServingOptions, resolveServingOptions, type ServingOptions } from "./serving-options.js";
+import {
+  DEFAULT_SEQUENCES,
+  type ResolvedServingOptions,
+  resolveServingOptions,
+  type ServingOptions,
+} from "./serving-options.js";
 import type { WarmUp, WarmUpOptions } from "./warm-up.js";
 
 /** Minimum size of a cache that grows: otherwise slightly longer prompts would replace it every time. */
@@ -93,9 +98,10 @@ export class Engine implements ModelEngine, AsyncDisposable {
     // A plan's steps hold no more than its context.
     const maxStepTokens = Math.min(backend.maxStepTokens, config.contextTokens);
     const maxStepOutputs = Math.min(backend.maxStepOutputs, config.contextTokens);
+    const { usualSequences = DEFAULT_SEQUENCES } = backend;
     const limits = schedulerLimits(
       { maxStepTokens, maxStepOutputs, chunkTokens: backend.chunkTokens ?? maxStepTokens },
-      { sequences: resolved.maxSequences, queued: resolved.maxQueued },
+      { sequences: resolved.maxSequences ?? usualSequences, queued: resolved.maxQueued },
     );
     this.#stateSlotBytes = plan.memory().stateBytes;
     this.#store = openStore(parts, limits.sequences, resolved);

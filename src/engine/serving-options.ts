@@ -4,7 +4,7 @@ import { optionalCount, optionalFlag, refuseUnknownKeys } from "../options.js";
 import { MAX_CONTEXT_TOKENS } from "../plan/plan-config.js";
 import { MAX_DELAY_MS } from "./completion-request.js";
 
-/** Default of `maxSequences`: the busy clients of an ordinary server; a backend's steps may hold fewer. */
+/** Default of `maxSequences` where the backend names none: the busy clients of an ordinary server. */
 export const DEFAULT_SEQUENCES = 64;
 /** Upper bound of `maxSequences`. */
 export const MAX_SEQUENCES = 4096;
@@ -20,7 +20,10 @@ const MAX_STATE_SLOTS = 1_000_000;
 
 /** How a model serves concurrent requests: sequences, queue, KV cache and limits. */
 export interface ServingOptions {
-  /** Maximum number of sequences in a batch, 64 by default; fewer if the backend's steps hold fewer. */
+  /**
+   * Maximum number of sequences in a batch; by default 64, on GPUs with 20 GiB and more 128, with 64 GiB and more 256. Fewer
+   * if the backend's steps hold fewer.
+   */
   readonly maxSequences?: number;
   /** Maximum number of queued requests, 256 by default; more are refused. */
   readonly maxQueued?: number;
@@ -41,8 +44,10 @@ export interface ServingOptions {
 }
 
 /** Serving options with defaults filled in. */
-export type ResolvedServingOptions = Required<Omit<ServingOptions, "kvCacheTokens" | "stateCacheSlots">> &
-  Pick<ServingOptions, "kvCacheTokens" | "stateCacheSlots">;
+export type ResolvedServingOptions = Required<
+  Omit<ServingOptions, "maxSequences" | "kvCacheTokens" | "stateCacheSlots">
+> &
+  Pick<ServingOptions, "maxSequences" | "kvCacheTokens" | "stateCacheSlots">;
 
 const NAMES = [
   "maxSequences",
@@ -58,8 +63,9 @@ export function resolveServingOptions(options: ServingOptions): ResolvedServingO
   refuseUnknownKeys("serve", options, NAMES);
   const kvCacheTokens = optionalCount("serve", "kvCacheTokens", options.kvCacheTokens, 1, MAX_CONTEXT_TOKENS);
   const stateCacheSlots = optionalCount("serve", "stateCacheSlots", options.stateCacheSlots, 1, MAX_STATE_SLOTS);
+  const maxSequences = optionalCount("serve", "maxSequences", options.maxSequences, 1, MAX_SEQUENCES);
   return {
-    maxSequences: optionalCount("serve", "maxSequences", options.maxSequences, 1, MAX_SEQUENCES) ?? DEFAULT_SEQUENCES,
+    ...(maxSequences === undefined ? {} : { maxSequences }),
     maxQueued: optionalCount("serve", "maxQueued", options.maxQueued, 1, MAX_QUEUED) ?? DEFAULT_QUEUED,
     ...(kvCacheTokens === undefined ? {} : { kvCacheTokens }),
     ...(stateCacheSlots === undefined ? {} : { stateCacheSlots }),

@@ -17,7 +17,7 @@ import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
 export interface OpenOptions extends ModelOptions {
   /** Loading starts at once with what this prompt needs, instead of at first use. */
   readonly firstPrompt?: string;
-  /** Maximum number of sequences in a batch, 64 by default; more wait in a queue. */
+  /** Maximum number of sequences in a batch, by default 64, on large GPUs up to 256; more wait in a queue. */
   readonly concurrency?: number;
   /** The model's name in requests and logs; by default its file's name. */
   readonly name?: string;

@@ -85,6 +85,7 @@ export class GpuBackend implements Backend {
   readonly defaultKvCacheType = "f16";
   readonly maxStepTokens: number;
   readonly maxStepOutputs: number;
+  readonly usualSequences: number;
   readonly widensGates = true;
   readonly #runtime: GpuRuntime;
   readonly #uploader: Uploader;
@@ -104,6 +105,7 @@ export class GpuBackend implements Backend {
       STEP_SIZES.find(({ leastBytes }) => properties.totalBytes >= leastBytes) ?? STEP_SIZES[STEP_SIZES.length - 1];
     this.maxStepTokens = deterministic ? DETERMINISTIC_STEP_TOKENS : size.tokens;
     this.maxStepOutputs = size.outputs;
+    this.usualSequences = size.outputs;
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
     if (options.tune && options.record !== undefined) restoreChoices(this.#choices, options.record, deterministic);

@@ -134,7 +134,7 @@ export const SERVE_OPTIONS = {
   },
   "no-page": { kind: "flag", section: SERVER, description: "do not answer / with the chat page" },
   "log-prompts": { kind: "flag", section: SERVER, description: "write the text of prompts to the log" },
-  "max-concurrent": limit("COUNT", "sequences per batch of a model", DEFAULT_SEQUENCES),
+  "max-concurrent": limit("COUNT", "sequences per batch of a model", `${DEFAULT_SEQUENCES}; on GPUs up to 256`),
   "max-queue": limit("COUNT", "requests that may wait in a model's queue; more are refused", DEFAULT_QUEUED),
   "state-cache-slots": limit(
     "COUNT",
