@@ -53,6 +53,8 @@ async function open({ poor = true, deterministic = false, tune = "on" }: Setting
   vi.stubEnv("ROCMFORGE_GPU_TUNE", tune);
   const threads: number[] = [];
   const driver = watchDriver(new SilentDriver(), (device) => ({
+    // Without wide products, whose blocks have other numbers of threads.
+    properties: { ...device.properties, architecture: "sm_89" },
     launch: (...call: Parameters<GpuDevice["launch"]>) => void threads.push((call[1] as LaunchShape).threads),
     elapsedMs: () => blockMs(threads.at(-1) ?? 0),
     [Symbol.dispose]: () => device[Symbol.dispose](),
