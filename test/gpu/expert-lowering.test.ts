@@ -57,8 +57,9 @@ function layerLabels(tokens: number): readonly string[] {
 }
 
 describe("a layer of latent attention and experts", () => {
-  const attention = ["gemm", "norm", "gemm", "latent key and queries", "grouped gemm", "attention", "grouped gemm"];
-  const router = ["input", "gemm", "norm", "gemv", "route and order of experts"];
+  const before = ["wide gemm", "norm", "wide gemm", "latent key and queries"];
+  const attention = [...before, "grouped gemm", "attention", "grouped gemm"];
+  const router = ["input", "wide gemm", "norm", "gemv", "route and order of experts"];
 
   it("is sixteen launches for 64 sequences that decode", () => {
     const experts = ["gate and up, grouped gemm", "input of slots", "grouped gemm", "sum of slots and norm"];

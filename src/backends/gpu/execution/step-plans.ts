@@ -34,11 +34,11 @@ interface NamedPlan {
 }
 
 /** Token counts with their own kernels: batches of sequences, and prefill chunks. */
-const PREWARM_TOKENS = [2, 4, 8, 16, 32, 64, 128, 512];
+const PREWARM_TOKENS = [2, 4, 8, 16, 32, 64, 128, 256, 512];
 /** Raised when the stored format of the BLAS library's choices changes. */
 const CHOICES_VERSION = "library choices 1";
 /** Larger batches than this are rare. */
-const MAX_PREWARM_SEQUENCES = 64;
+const MAX_PREWARM_SEQUENCES = 256;
 
 /** The plans of one program by step size, and its BLAS library. */
 export class StepPlans implements Disposable {

@@ -154,12 +154,15 @@ export class MatmulLowering {
     return forms.size === 1 ? form : undefined;
   }
 
-  /** The norm that this group begins with, if it is of this value and all its matmuls take f16 rows. */
+  /** The norm that this group begins with, if it is of this value and all its matmuls can take f16 rows. */
   wantedNorm(group: Group | undefined, value: ValueId): WeightedRmsNorm | undefined {
     if (group?.form !== "matmuls" && group?.form !== "gated-matmul") return undefined;
     if (group.norm?.input !== value) return undefined;
-    const isHalf = matmulsOf(group).every((matmul) => formFor(this.#method(matmul)) === "half");
-    return isHalf ? group.norm : undefined;
+    const takesHalves = matmulsOf(group).every((matmul) => {
+      const form = formFor(this.#method(matmul));
+      return form === "half" || form === "panels";
+    });
+    return takesHalves ? group.norm : undefined;
   }
 
   /** Where the group before leaves a value for this group. */
