@@ -7,6 +7,7 @@
 #include "neon-bytes.h"
 
 #include "../prefetch.h"
+#include "../tile-target.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -18,6 +19,8 @@ constexpr size_t kPanelTokens = 8;
 constexpr size_t kMaxGemvTokens = 8;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
+/// Whether multiply_tile_of writes to the target that it is given.
+constexpr bool kWritesTarget = false;
 /// Tokens whose sums fit the registers, and one vector of activations.
 constexpr size_t kTokenStep = 4;
 
@@ -107,7 +110,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 
