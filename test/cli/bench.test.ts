@@ -44,6 +44,7 @@ describe("the figures", () => {
       depth: 0,
       repeats: 3,
       readBandwidth: null,
+      dotProductPeak: null,
     });
     const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, peakRss, model } = report;
     expect(prefill).toMatchObject({ tokens: 12 });
@@ -189,8 +190,22 @@ describe.skipIf("reason" in addon)(`on the processor${why}`, () => {
     expect(decode?.bandwidthShare).toBeGreaterThan(0);
   });
 
+  it("say which share of the peak of dot products prefill reaches, if the instruction set has such an instruction", async () => {
+    const { isa, prefill, dotProductPeak } = await benchCpu("");
+    if (isa === "avx2" || isa === "portable") return expect(dotProductPeak).toBeNull();
+    // More than one multiply-add in a nanosecond, and fewer than a core of any kind can do with two threads.
+    expect(dotProductPeak?.multiplyAddsPerSecond).toBeGreaterThan(1e9);
+    expect(dotProductPeak?.multiplyAddsPerSecond).toBeLessThan(1e13);
+    const { multiplyAddsPerSecond = null, dotProductShare = null } = prefill ?? {};
+    expect(dotProductShare).toBe((multiplyAddsPerSecond ?? 0) / (dotProductPeak?.multiplyAddsPerSecond ?? 0));
+    expect(dotProductShare).toBeGreaterThan(0);
+    expect(dotProductShare).toBeLessThan(1);
+  });
+
   it("name the instruction set that the environment asks for", async () => {
-    expect(await benchCpu("portable")).toMatchObject({ backend: "cpu", isa: "portable" });
+    const report = await benchCpu("portable");
+    expect(report).toMatchObject({ backend: "cpu", isa: "portable", dotProductPeak: null });
+    expect(report.prefill).toMatchObject({ dotProductShare: null });
   });
 });
 

@@ -83,6 +83,9 @@ inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
     const size_t index = unit % kChunkUnits;
     quantize_columns(row, width, unit * kUnit, block);
     memcpy(chunk.values + index * kUnit, block.levels, kUnit);
+    int8_t* const halves = chunk.halves + index / 4 * 4 * kUnit + index % 4 * (kUnit / 2);
+    memcpy(halves, block.levels, kUnit / 2);
+    memcpy(halves + 2 * kUnit, block.levels + kUnit / 2, kUnit / 2);
     chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = block.scale;
     chunk.nibble_scales[index] = index % 2 == 0 ? block.scale : block.scale / 16;
     chunk.sums[index] = block.scale * (block.sums[0] + block.sums[1]);

@@ -74,6 +74,9 @@ inline __m256i dot_words(__m256i weight, const int8_t* token) {
   return _mm256_maddubs_epi16(weight, values);
 }
 
+/// See MatmulKernels::dot_products: there is no such instruction.
+inline size_t dot_products(size_t, int32_t*) { return 0; }
+
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima, bool kSigned, size_t kWordQuads>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,

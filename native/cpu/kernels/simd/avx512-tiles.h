@@ -83,6 +83,20 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 #endif
 }
 
+/// See MatmulKernels::dot_products.
+inline size_t dot_products(size_t rounds, int32_t* sink) {
+  constexpr size_t kChains = 16;
+  __m512i sums[kChains];
+  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (size_t round = 0; round < rounds; round++) {
+    ROCMFORGE_UNROLL(16)
+    for (size_t chain = 0; chain < kChains; chain++) sums[chain] = _mm512_dpbusd_epi32(sums[chain], ones, ones);
+  }
+  for (size_t chain = 0; chain < kChains; chain++) sink[chain] = _mm512_reduce_add_epi32(sums[chain]);
+  return rounds * kChains * 64;
+}
+
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero. With a target the result goes there: writes
 /// to memory that is far away then run beside the next multiplications.
 template <size_t kElements, bool kMinima, bool kStarted>

@@ -62,6 +62,20 @@ inline void dot_lane(int32x4_t (*dots)[2], int8x16_t first, int8x16_t second, in
   dots[kToken][1] = vdotq_laneq_s32(dots[kToken][1], second, tokens, kToken);
 }
 
+/// See MatmulKernels::dot_products.
+inline size_t dot_products(size_t rounds, int32_t* sink) {
+  constexpr size_t kChains = 16;
+  int32x4_t sums[kChains];
+  for (int32x4_t& sum : sums) sum = vdupq_n_s32(0);
+  const int8x16_t ones = vdupq_n_s8(1);
+  for (size_t round = 0; round < rounds; round++) {
+    ROCMFORGE_UNROLL(16)
+    for (size_t chain = 0; chain < kChains; chain++) sums[chain] = vdotq_s32(sums[chain], ones, ones);
+  }
+  for (size_t chain = 0; chain < kChains; chain++) sink[chain] = vaddvq_s32(sums[chain]);
+  return rounds * kChains * 16;
+}
+
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,

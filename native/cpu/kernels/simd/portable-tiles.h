@@ -44,6 +44,9 @@ inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
   }
 }
 
+/// See MatmulKernels::dot_products: there is no such instruction.
+inline size_t dot_products(size_t, int32_t*) { return 0; }
+
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
