@@ -76,8 +76,7 @@ inline void prefetch_chunk(const Matrix& weight, size_t first_row, size_t chunk,
 
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
-void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers,
-                 LevelTile& tile) {
+void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile) {
   constexpr size_t kGroups = kChunk / kGroup<Type>;
   const size_t rest = weight.width - chunk * kChunk;
   const uint8_t* chunks[kTileRows];
@@ -179,8 +178,15 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
             activations.data + panel * activations.group_bytes)[chunk];
         for (size_t tile = first; tile < first + together; tile++) {
           const LevelTile& levels = tiles[tile - first];
-          if (together > 1 && chunk < last_chunk)
-            prefetch_chunk<Type>(weight, first_row + tile * kTileRows, chunk + 1, panel, activations.groups);
+          if (together > 1) {
+            const size_t row = first_row + tile * kTileRows;
+            // After the last chunk the next call's rows begin.
+            if (chunk < last_chunk) {
+              prefetch_chunk<Type>(weight, row, chunk + 1, panel, activations.groups);
+            } else if (row + kGemmRows + kTileRows <= weight.rows) {
+              prefetch_chunk<Type>(weight, row + kGemmRows, 0, panel, activations.groups);
+            }
+          }
           const Prefetch next = together == 1 && panel == 0
                                     ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
                                     : Prefetch{};

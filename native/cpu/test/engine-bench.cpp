@@ -151,7 +151,8 @@ void measure(size_t threads, size_t tokens, size_t depth, const std::shared_ptr<
   const double bandwidth = measure_read_bandwidth(size_t{1} << 30, threads, cancelled);
   const double read = static_cast<double>(offset) / median * 1e3;
   printf(
-      "%2zu threads, %4zu tokens at %5zu: %8.2f ms (best %.2f, worst %.2f; processor %.2f), %7.1f tokens/s, weights at %5.1f GB/s of "
+      "%2zu threads, %4zu tokens at %5zu: %8.2f ms (best %.2f, worst %.2f; processor %.2f), %7.1f tokens/s, weights at "
+      "%5.1f GB/s of "
       "%5.1f\n",
       threads, tokens, depth, median, milliseconds.front(), milliseconds.back(), least_processor,
       static_cast<double>(tokens) / median * 1e3, read / 1e9, bandwidth / 1e9);

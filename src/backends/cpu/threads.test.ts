@@ -133,7 +133,11 @@ describe("threads of recorded machines", () => {
     expect(choose("Core i9-13900K")).toEqual({ threads: 8, reason: "one per fast core", processors: range(0, 15) });
     expect(choose("Core i5-1335U")).toEqual({ threads: 10, reason: "one per physical core" });
     expect(choose("RK3588")).toEqual({ threads: 4, reason: "one per fast core", processors: range(4, 7) });
-    expect(choose("Arm in four clusters")).toEqual({ threads: 6, reason: "one per fast core", processors: range(2, 7) });
+    expect(choose("Arm in four clusters")).toEqual({
+      threads: 6,
+      reason: "one per fast core",
+      processors: range(2, 7),
+    });
   });
 
   it("use slow cores if this process may use no others, and fast ones within a quota", () => {

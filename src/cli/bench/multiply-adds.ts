@@ -6,7 +6,9 @@ import type { ExecutionPlan } from "../../plan/execution-plan.js";
 
 /** Multiply-adds of quantized weights in the prefill of a prompt of which one row is wanted; 0 if no matrix is quantized. */
 export function prefillMultiplyAdds({ program, layers }: ExecutionPlan, promptTokens: number): number {
-  const descriptors = new Map(layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor])));
+  const descriptors = new Map(
+    layers.flatMap(({ weights }) => weights.map(({ id, tensor }) => [id, tensor?.descriptor])),
+  );
   let multiplyAdds = 0;
   for (const operation of program.operations) {
     if (operation.kind !== "matmul" && operation.kind !== "grouped-matmul") continue;

@@ -77,9 +77,8 @@ struct RowForm<Q4_0> {
   /// The 64 bytes of nibbles in 72 bytes of blocks, which begin with two bytes of scale each.
   static __m512i nibbles(const uint8_t* from) {
     // The last block's come from the second load: a wide one would cross another line of the cache.
-    const __m512i words =
-        _mm512_set_epi16(39, 38, 37, 36, 35, 34, 33, 32, 26, 25, 24, 23, 22, 21, 20, 19, 17, 16, 15, 14, 13, 12, 11, 10,
-                         8, 7, 6, 5, 4, 3, 2, 1);
+    const __m512i words = _mm512_set_epi16(39, 38, 37, 36, 35, 34, 33, 32, 26, 25, 24, 23, 22, 21, 20, 19, 17, 16, 15,
+                                           14, 13, 12, 11, 10, 8, 7, 6, 5, 4, 3, 2, 1);
     return _mm512_permutex2var_epi16(kept(_mm512_loadu_si512(from)), words, _mm512_castsi128_si512(load_16(from + 56)));
   }
 
@@ -93,8 +92,8 @@ struct RowForm<Q4_0> {
       const __m512i low = _mm512_and_si512(both, nibble);
       const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
       const int first = static_cast<int>(half * kBlocks);
-      const __m512i lanes = _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
-                                             _mm512_set1_epi32(first));
+      const __m512i lanes =
+          _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3), _mm512_set1_epi32(first));
       ROCMFORGE_UNROLL(8)
       for (size_t token = 0; token < kTokens; token++) {
         const int8_t* const values = tokens[token][index].halves + half * kBlocks * kUnit;
