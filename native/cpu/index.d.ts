@@ -281,4 +281,9 @@ export interface NativeAddon {
   confineThreads(processors: readonly number[]): void;
   /** Reads memory of its own sequentially with that many threads; the best of several passes, in bytes per second. */
   measureReadBandwidth(sizeBytes: number, threads: number): Promise<number>;
+  /**
+   * Runs 8-bit dot products of registers with that many threads; the best of several passes, in multiply-adds per second of
+   * all threads. 0 if the instruction set has no instruction for dot products.
+   */
+  measureDotProductPeak(isa: string, threads: number): Promise<number>;
 }

@@ -306,6 +306,11 @@ export interface Backend extends AsyncDisposable {
   /** Bytes per second at which the device's memory can be read: the limit that a benchmark compares with. */
   measureReadBandwidth?(sizeBytes: number): Promise<number>;
   /**
+   * 8-bit multiply-adds per second that the backend's arithmetic units can do: the limit that a benchmark compares prefill
+   * of quantized weights with. Undefined if they have no instruction for dot products.
+   */
+  measureDotProductPeak?(): Promise<number | undefined>;
+  /**
    * Human-readable notes on accelerations that were disabled because their results were wrong; empty if there are none.
    */
   notices?(): readonly string[];

@@ -19,6 +19,7 @@ const MAP_SHARED = 1;
 const MADV_WILLNEED = 3;
 const MADV_DONTNEED = 4;
 const MADV_HUGEPAGE = 14;
+const MADV_POPULATE_READ = 22;
 /** (void *) -1 */
 const MAP_FAILED = 2n ** 64n - 1n;
 
@@ -58,8 +59,9 @@ const waitingAdvice: { readonly pageAddress: bigint; readonly sizeBytes: number 
 let isAdvising = false;
 
 /**
- * Asks the kernel to read the pages soon. Runs on another thread, one call at a time, because the kernel visits every
- * page: about 0.1 s for a few gigabytes.
+ * Lets the kernel read the pages and map them. Runs on another thread, one call at a time, because the kernel visits every
+ * page. What MADV_WILLNEED reads is kept in small pages even if large ones were asked for, so only kernels without
+ * MADV_POPULATE_READ (before 5.14) get that.
  */
 export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
   waitingAdvice.push({ pageAddress, sizeBytes });
@@ -69,7 +71,13 @@ export function adviseWillNeed(pageAddress: bigint, sizeBytes: number): void {
 function adviseNext(): void {
   const next = waitingAdvice.shift();
   isAdvising = next !== undefined;
-  if (next !== undefined) libraryFunctions().madvise.async(next.pageAddress, next.sizeBytes, MADV_WILLNEED, adviseNext);
+  if (next === undefined) return;
+  const { pageAddress, sizeBytes } = next;
+  const { madvise } = libraryFunctions();
+  madvise.async(pageAddress, sizeBytes, MADV_POPULATE_READ, (error: unknown, result: unknown) => {
+    if (error === null && result === 0) return adviseNext();
+    madvise.async(pageAddress, sizeBytes, MADV_WILLNEED, adviseNext);
+  });
 }
 
 /**

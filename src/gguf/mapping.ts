@@ -14,8 +14,8 @@ export type MappingCalls = Pick<
   "mapFile" | "unmap" | "adviseWillNeed" | "adviseLargePages" | "adviseNotNeeded" | "mappedBuffer"
 >;
 
-/** The largest page size of any platform: a multiple of it is a multiple of every smaller page size. */
-const PAGE_BYTES = 65_536;
+/** The size of a large page of x64 and arm64, and a multiple of every other page size. */
+const LARGE_PAGE_BYTES = 2 * 1024 * 1024;
 const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["x64", "arm64", "riscv64", "loong64"]);
 
 /**
@@ -109,11 +109,12 @@ export class MappedFile implements Disposable {
     return new Uint8Array(buffer);
   }
 
-  /** Asks the system to read a range soon. */
+  /** Asks the system to read a range soon, in whole large pages: a large page that is read in parts becomes small ones. */
   adviseWillNeed(offset: number, sizeBytes: number): void {
     this.#lifetime.assertAlive();
-    const start = Math.floor(offset / PAGE_BYTES) * PAGE_BYTES;
-    this.#region.calls.adviseWillNeed(this.#region.address + BigInt(start), offset + sizeBytes - start);
+    const start = Math.floor(offset / LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES;
+    const end = Math.min(Math.ceil((offset + sizeBytes) / LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES, this.sizeBytes);
+    this.#region.calls.adviseWillNeed(this.#region.address + BigInt(start), end - start);
   }
 
   [Symbol.dispose](): void {

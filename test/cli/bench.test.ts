@@ -3,6 +3,7 @@
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { loadAddon } from "../../src/backends/cpu/addon.js";
 import { bytesPerToken } from "../../src/cli/bench/bytes-read.js";
+import { prefillMultiplyAdds } from "../../src/cli/bench/multiply-adds.js";
 import type { BenchReport } from "../../src/cli/bench/report.js";
 import { synthPlan } from "../../src/cli/synth/model-plan.js";
 import { type GgufPlan, writeGguf } from "../../src/gguf/writer.js";
@@ -44,6 +45,7 @@ describe("the figures", () => {
       depth: 0,
       repeats: 3,
       readBandwidth: null,
+      dotProductPeak: null,
     });
     const { prefill, decode, timeToFirstToken, timeToFirstTokenMs, peakRssBytes, peakRss, model } = report;
     expect(prefill).toMatchObject({ tokens: 12 });
@@ -189,8 +191,22 @@ describe.skipIf("reason" in addon)(`on the processor${why}`, () => {
     expect(decode?.bandwidthShare).toBeGreaterThan(0);
   });
 
+  it("say which share of the peak of dot products prefill reaches, if the instruction set has such an instruction", async () => {
+    const { isa, prefill, dotProductPeak } = await benchCpu("");
+    if (isa === "avx2" || isa === "portable") return expect(dotProductPeak).toBeNull();
+    // More than one multiply-add in a nanosecond, and fewer than a core of any kind can do with two threads.
+    expect(dotProductPeak?.multiplyAddsPerSecond).toBeGreaterThan(1e9);
+    expect(dotProductPeak?.multiplyAddsPerSecond).toBeLessThan(1e13);
+    const { multiplyAddsPerSecond = null, dotProductShare = null } = prefill ?? {};
+    expect(dotProductShare).toBe((multiplyAddsPerSecond ?? 0) / (dotProductPeak?.multiplyAddsPerSecond ?? 0));
+    expect(dotProductShare).toBeGreaterThan(0);
+    expect(dotProductShare).toBeLessThan(1);
+  });
+
   it("name the instruction set that the environment asks for", async () => {
-    expect(await benchCpu("portable")).toMatchObject({ backend: "cpu", isa: "portable" });
+    const report = await benchCpu("portable");
+    expect(report).toMatchObject({ backend: "cpu", isa: "portable", dotProductPeak: null });
+    expect(report.prefill).toMatchObject({ dotProductShare: null });
   });
 });
 
@@ -211,6 +227,27 @@ describe("bytes read for a token", () => {
       expect(kvBytes).toBe(2 * 2 * 2 * 64 * 4 * 15);
     },
   );
+});
+
+describe("multiply-adds of a prefill", () => {
+  it.each(["Q8_0", "F32"])("count quantized matrices once per token that passes them, as %s", async (mix) => {
+    const written = synthPlan("small", { ...SMALL_SHAPE, tied: false }, { mix, seed: 1 });
+    const path = folder.file(`multiply-adds-${mix}.gguf`);
+    await writeGguf(path, written);
+    await using backend = await createBackend("reference");
+    const { plan, loader } = await openPlan(path, backend, { contextTokens: 64 });
+    await using _ = loader;
+    const elementsOf = (pattern: RegExp): number =>
+      written.tensors
+        .filter(({ name }) => pattern.test(name))
+        .reduce((sum, { shape: [inputs, outputs = 1] }) => sum + inputs * outputs, 0);
+    // The last of two layers goes on with the output row alone after attention.
+    const perToken =
+      elementsOf(/^blk\.0\.(attn|ffn)_(q|k|v|output|gate|up|down)\./) + elementsOf(/^blk\.1\.attn_[qkv]\./);
+    const once = elementsOf(/^blk\.1\.(attn|ffn)_(output|gate|up|down)\./) + elementsOf(/^output\./);
+    expect(once).toBeGreaterThan(0);
+    expect(prefillMultiplyAdds(plan, 10)).toBe(mix === "F32" ? 0 : 10 * perToken + once);
+  });
 });
 
 describe("rejects", () => {

@@ -18,7 +18,7 @@ namespace rocmforge {
 namespace {
 
 /// Raised with every change of index.d.ts that the TypeScript side could notice.
-constexpr int kBindingsVersion = 8;
+constexpr int kBindingsVersion = 9;
 constexpr size_t kMaxThreads = 1024;
 constexpr size_t kMaxProcessors = 8192;
 
@@ -68,6 +68,21 @@ Napi::Value measure_bandwidth(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value measure_peak(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const std::string isa = Reader(info[0], "isa").string();
+    const KernelTable* const table = find_kernel_table(isa);
+    if (table == nullptr) refuse("isa", "an instruction set of this machine", isa);
+    const size_t threads = static_cast<size_t>(Reader(info[1], "threads").whole(1, kMaxThreads));
+    AddonData& data = AddonData::of(env);
+    const auto job = std::make_shared<DotProductPeakJob>(env, data.mailbox, *table->matmul, threads);
+    const Napi::Promise promise = job->promise();
+    data.mailbox->post(env, job);
+    return promise;
+  });
+}
+
 Napi::Value confine(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
     std::vector<size_t> processors;
@@ -98,6 +113,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
     exports.Set("compile", Napi::Function::New<compile>(env, "compile"));
     exports.Set("confineThreads", Napi::Function::New<confine>(env, "confineThreads"));
     exports.Set("measureReadBandwidth", Napi::Function::New<measure_bandwidth>(env, "measureReadBandwidth"));
+    exports.Set("measureDotProductPeak", Napi::Function::New<measure_peak>(env, "measureDotProductPeak"));
     return exports;
   });
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../engine/bandwidth.h"
+#include "../engine/dot-product-peak.h"
 
 namespace rocmforge {
 
@@ -58,6 +59,8 @@ Napi::Value StepJob::result(Napi::Env env) {
     rows.Set(static_cast<uint32_t>(index), output_row(env, rows_[index]));
   return rows;
 }
+
+void DotProductPeakJob::compute() { per_second_ = measure_dot_product_peak(kernels_, threads_, cancelled()); }
 
 void BandwidthJob::compute() { bytes_per_second_ = measure_read_bandwidth(size_bytes_, threads_, cancelled()); }
 

@@ -66,4 +66,19 @@ class BandwidthJob : public AsyncJob {
   double bytes_per_second_ = 0;
 };
 
+class DotProductPeakJob : public AsyncJob {
+ public:
+  DotProductPeakJob(Napi::Env env, std::shared_ptr<Mailbox> mailbox, const MatmulKernels& kernels, size_t threads)
+      : AsyncJob(env, std::move(mailbox)), kernels_(kernels), threads_(threads) {}
+
+ protected:
+  void compute() override;
+  Napi::Value result(Napi::Env env) override { return Napi::Number::New(env, per_second_); }
+
+ private:
+  const MatmulKernels& kernels_;
+  size_t threads_;
+  double per_second_ = 0;
+};
+
 }  // namespace rocmforge

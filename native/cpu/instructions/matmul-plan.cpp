@@ -22,12 +22,14 @@ constexpr size_t kSmallRowGranule = 8;
 constexpr size_t kGemmGranule = 16;
 /// A thread that goes on with the rows that it has prefetched waits less for memory.
 constexpr size_t kSmallBatchRows = 16 * kGemmRows;
+constexpr size_t kLargeBatchRows = 4 * kGemmRows;
 constexpr size_t kTileTokens = 512;
 /// Gates of 32 heads of a model 2,048 wide, in Q8_0.
 constexpr size_t kFineBytes = size_t{72} << 10;
 
 ChunkSizes chunks_of_rows(const MatmulPlan& plan, size_t unit_bytes) {
-  if (plan.gemm) return {kGemmGranule, kGemmGranule, plan.groups <= kSmallBatchPanels ? kSmallBatchRows : kGemmRows};
+  if (plan.gemm)
+    return {kGemmGranule, kGemmGranule, plan.groups <= kSmallBatchPanels ? kSmallBatchRows : kLargeBatchRows};
   const bool cached = plan.tokens > kGemvTokens;
   const size_t max_bytes = cached ? kCachedChunkBytes : kMaxChunkBytes;
   const size_t granule = kRowGranule * unit_bytes > max_bytes ? kSmallRowGranule : kRowGranule;
@@ -63,7 +65,8 @@ void plan_scratch(MatmulPlan& plan, const Program& program, const MatmulShape& s
   }
   if (plan.gemm) plan.gemm_scratch = thread.take(kernels.gemm_scratch_bytes(width, plan.tile_tokens));
   if (shape.gated) {
-    const size_t max_rows = round_up(std::min(plan.chunks.largest, plan.rows), plan.chunks.granule);
+    const size_t together = plan.gemm ? std::min(kGemmRows, plan.chunks.largest) : plan.chunks.largest;
+    const size_t max_rows = round_up(std::min(together, plan.rows), plan.chunks.granule);
     plan.up = thread.take(checked_multiply(plan.tile_tokens, max_rows * sizeof(float), "scratch"));
   }
   if (plan.fine) plan_rest(plan, program, shape, thread, shared);

@@ -273,8 +273,14 @@ class MatmulRun {
     });
   }
 
-  /// The gate is written to the memory of the result; only `up` needs memory of its own.
   void multiply_gated(size_t first_row, size_t rows) {
+    const size_t together = plan_.gemm ? kGemmRows : rows;
+    for (size_t row = 0; row < rows; row += together)
+      multiply_gated_rows(first_row + row, std::min(together, rows - row));
+  }
+
+  /// The gate is written to the memory of the result; only `up` needs memory of its own.
+  void multiply_gated_rows(size_t first_row, size_t rows) {
     const WeightMatmul& gate = instruction_.matmuls[0];
     const WeightMatmul& up = instruction_.matmuls[1];
     const Rows out = run_.rows(instruction_.gated_out);

@@ -24,6 +24,12 @@ struct RowScales {
   static Result of(const uint8_t* chunk) { return Type::scales(chunk); }
 };
 
+/// How gemv multiplies a chunk of a type, if a layer has a way of its own that takes more than two units at a time.
+template <class Type>
+struct RowForm {
+  static constexpr bool kExists = false;
+};
+
 /// One token.
 struct alignas(64) RowChunk {
   int8_t values[kChunk];
@@ -35,6 +41,8 @@ struct alignas(64) RowChunk {
   float scales_16[2 * kChunkUnits];
   /// Those of odd units divided by 16, for levels that are left in the high nibbles of their bytes.
   float nibble_scales[kChunkUnits];
+  /// The values again: the first halves of four units, then the second halves of the same four.
+  int8_t halves[kChunk];
 };
 
 /// The tokens of a panel, interleaved by four columns.

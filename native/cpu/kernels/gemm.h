@@ -64,10 +64,19 @@ inline void prefetch_pages_of_tile(const Matrix& weight, size_t first_row) {
 /// Up to this many panels, reading the weights takes longer than multiplying them.
 constexpr size_t kSmallBatchPanels = 8;
 
+/// Prefetches part `part` of `parts` of one chunk of the rows of a tile: each row is a stream of its own, too short for
+/// the hardware to notice. Asking for all of it at once would stall the core.
+template <class Type>
+inline void prefetch_chunk(const Matrix& weight, size_t first_row, size_t chunk, size_t part, size_t parts) {
+  constexpr size_t kLines = (Type::kBytes + kLineBytes - 1) / kLineBytes;
+  const uint8_t* const from = weight.data + first_row * weight.row_bytes + chunk * Type::kBytes;
+  for (size_t line = kTileRows * kLines * part / parts; line < kTileRows * kLines * (part + 1) / parts; line++)
+    __builtin_prefetch(from + line / kLines * weight.row_bytes + line % kLines * kLineBytes, 0, 2);
+}
+
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
-void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile,
-                 bool prefetches) {
+void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile) {
   constexpr size_t kGroups = kChunk / kGroup<Type>;
   const size_t rest = weight.width - chunk * kChunk;
   const uint8_t* chunks[kTileRows];
@@ -75,10 +84,6 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
     const uint8_t* start = weight.data + (first + (row < rows ? row : rows - 1)) * weight.row_bytes;
     const uint8_t* at = start + chunk * Type::kBytes;
     chunks[row] = rest >= kChunk ? at : readers[row].whole(at, Type::kBytes, start + weight.row_bytes);
-    // Each row is a stream of its own, too short for the hardware to notice.
-    for (size_t line = 0; line < Type::kBytes; line += 64) {
-      if (prefetches && rest >= 2 * kChunk) prefetch(at + Type::kBytes + line);
-    }
   }
   if constexpr (TileForm<Type>::kWhole) {
     if (rest >= kChunk) return TileForm<Type>::unpack(chunks, tile.quads, tile.scales, tile.minima);
@@ -102,14 +107,18 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
   }
 }
 
-/// What the tiles have summed, to its place.
-inline void write_sums(const float* sums, size_t row_count, size_t tokens, float* out, size_t out_stride) {
+/// What the tiles have summed for the tokens from `first_token` on, to its place.
+inline void write_sums(const float* sums, size_t row_count, size_t first_token, size_t tokens, float* out,
+                       size_t out_stride) {
   const size_t tiles = (row_count + kTileRows - 1) / kTileRows;
-  for (size_t token = 0; token < tokens; token++) {
-    const float* panel = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
-    for (size_t tile = 0; tile < tiles; tile++) {
-      memcpy(out + token * out_stride + tile * kTileRows, panel + tile * kTileSums,
-             rows_in_tile(row_count, tile) * sizeof(float));
+  for (size_t token = first_token; token < tokens; token++) {
+    const float* from = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
+    float* to = out + token * out_stride;
+    for (size_t tile = 0; tile < tiles; tile++, from += kTileSums, to += kTileRows) {
+      const size_t rows = rows_in_tile(row_count, tile);
+      size_t row = 0;
+      for (; row + kLanes <= rows; row += kLanes) store(to + row, load(from + row));
+      if (row < rows) store_part(to + row, load(from + row), rows - row);
     }
   }
 }
@@ -145,10 +154,14 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
                             : activations.tokens <= 4 ? multiply_one_panel<Type, 4>
                                                       : multiply_one_panel<Type, kPanelTokens>;
       multiply(weight, first_row, row_count, activations, sums);
-      return write_sums(sums, row_count, activations.tokens, out, out_stride);
+      return write_sums(sums, row_count, 0, activations.tokens, out, out_stride);
     }
   }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
+  // Whole tiles and panels go to their place with the last chunk; the rest waits for all of it.
+  const bool direct = kWritesTarget && row_count % kTileRows == 0;
+  const size_t written = direct ? activations.tokens / kPanelTokens * kPanelTokens : 0;
+  const size_t last_chunk = chunks_of(weight.width) - 1;
   // Few panels take tile by tile, so that memory is read nearly in order.
   const size_t together = kPrefetches && activations.groups <= kSmallBatchPanels ? 1 : tile_count;
   ChunkReader readers[kTileRows];
@@ -158,23 +171,36 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
       for (size_t tile = first; tile < first + together; tile++) {
         unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
-                          tiles[tile - first], together > 1);
+                          tiles[tile - first]);
       }
       for (size_t panel = 0; panel < activations.groups; panel++) {
         const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
             activations.data + panel * activations.group_bytes)[chunk];
         for (size_t tile = first; tile < first + together; tile++) {
           const LevelTile& levels = tiles[tile - first];
+          if (together > 1) {
+            const size_t row = first_row + tile * kTileRows;
+            // After the last chunk the next call's rows begin.
+            if (chunk < last_chunk) {
+              prefetch_chunk<Type>(weight, row, chunk + 1, panel, activations.groups);
+            } else if (row + kGemmRows + kTileRows <= weight.rows) {
+              prefetch_chunk<Type>(weight, row + kGemmRows, 0, panel, activations.groups);
+            }
+          }
           const Prefetch next = together == 1 && panel == 0
                                     ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
                                     : Prefetch{};
+          const size_t token = panel * kPanelTokens;
+          const TileTarget target = chunk == last_chunk && token < written
+                                        ? TileTarget{out + token * out_stride + tile * kTileRows, out_stride}
+                                        : TileTarget{};
           multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens,
-                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, next);
+                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, target, next);
         }
       }
     }
   }
-  write_sums(sums, row_count, activations.tokens, out, out_stride);
+  write_sums(sums, row_count, written, activations.tokens, out, out_stride);
 }
 
 /// A float is four bytes, so rows of floats become columns as rows of levels become quads.
@@ -256,7 +282,7 @@ void gemm_float(const Matrix& weight, size_t first_row, size_t row_count, const 
       }
     }
   }
-  write_sums(sums, row_count, activations.tokens, out, out_stride);
+  write_sums(sums, row_count, 0, activations.tokens, out, out_stride);
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ inline void multiply_chunk(const uint8_t* levels, const typename RowScales<Type>
   for (size_t token = 0; token < kTokens; token++) {
     combine<kCorrected<Type>>(scales, tokens[token][chunk], combined[token], sums[token]);
   }
+  if constexpr (RowForm<Type>::kExists)
+    return RowForm<Type>::template multiply<kTokens>(levels, tokens, chunk, combined, sums);
   ROCMFORGE_UNROLL(8)
   for (size_t unit = 0; unit < kChunkUnits; unit += kRowUnits) {
     const auto weight = row_levels<Type>(levels, unit);

@@ -42,6 +42,8 @@ constexpr size_t kMaxPanelTokens = 16;
 /// The most tokens that `gemv` takes through a weight in one pass; it makes as many passes as it needs.
 constexpr size_t kGemvTokens = 8;
 
+constexpr size_t kDotSinks = 16;
+
 struct MatmulKernels {
   /// Tokens in one panel.
   size_t panel_tokens;
@@ -71,6 +73,11 @@ struct MatmulKernels {
 
   /// Elements of one weight row as f32.
   void (*decode_row)(TensorType type, const uint8_t* row, size_t width, float* out);
+
+  /// Rounds of independent 8-bit dot products of registers, which is the most that the arithmetic units can do. Returns the
+  /// number of multiply-adds, 0 if the instruction set has no instruction for dot products. `sink` has kDotSinks numbers,
+  /// which mean nothing.
+  size_t (*dot_products)(size_t rounds, int32_t* sink);
 };
 
 }  // namespace rocmforge

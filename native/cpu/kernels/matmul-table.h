@@ -83,8 +83,9 @@ void decode_row(TensorType type, const uint8_t* row, size_t width, float* out) {
   with_kernels(type, [&](auto kernels) { kernels.decode(row, width, out); });
 }
 
-constexpr MatmulKernels kMatmulKernels = {kPanelTokens, max_gemv_tokens,    group_bytes, quantize, quantize_rows, gemv,
-                                          gemm,         gemm_scratch_bytes, decode_row};
+constexpr MatmulKernels kMatmulKernels = {
+    kPanelTokens, max_gemv_tokens,    group_bytes, quantize,    quantize_rows, gemv,
+    gemm,         gemm_scratch_bytes, decode_row,  dot_products};
 
 }  // namespace
 }  // namespace rocmforge

@@ -12,6 +12,9 @@ namespace {
 
 static_assert(kPanelTokens <= kMaxPanelTokens, "the engine has room for a panel");
 
+/// The largest float below a half.
+constexpr float kBelowHalf = 0x1.fffffep-2f;
+
 struct QuantizedBlock {
   int8_t levels[kUnit];
   float scale;
@@ -21,10 +24,13 @@ struct QuantizedBlock {
 
 /// As the reference divides, in double precision: only where a quotient in f32 came out as a half, which may be
 /// rounding.
-inline void quantize_exactly(const float* values, float scale, int8_t* levels) {
+inline void quantize_exactly(const float* values, QuantizedBlock& block) {
+  block.sums[0] = block.sums[1] = 0;
   for (size_t index = 0; index < kUnit; index++) {
-    const double level = nearbyint(static_cast<double>(values[index]) / static_cast<double>(scale));
-    levels[index] = static_cast<int8_t>(level > 127 ? 127 : level < -127 ? -127 : level);
+    const double quotient = nearbyint(static_cast<double>(values[index]) / static_cast<double>(block.scale));
+    const double level = quotient > 127 ? 127 : quotient < -127 ? -127 : quotient;
+    block.levels[index] = static_cast<int8_t>(level);
+    block.sums[index / (kUnit / 2)] += static_cast<float>(level);
   }
 }
 
@@ -45,21 +51,20 @@ inline void quantize_block(const float* values, QuantizedBlock& block) {
     return;
   }
   const F scale = set(block.scale);
-  F halves = zero();
+  F farthest = zero();
+  F sums[2] = {zero(), zero()};
   for (size_t index = 0; index < kVectors; index++) {
     const F quotient = div(loaded[index], scale);
     // A scale that is nearly zero is itself rounded coarsely, and quotients may pass 127.
     const F level = max(min(round(quotient), set(127)), set(-127));
-    halves = max(halves, abs(sub(quotient, level)));
+    farthest = max(farthest, abs(sub(quotient, level)));
     store_i8(block.levels + index * kLanes, round_to_int(level));
+    F& half = sums[index * kLanes / (kUnit / 2)];
+    half = add(half, level);
   }
-  if (reduce_max(halves) >= 0.5f) quantize_exactly(values, block.scale, block.levels);
-  for (size_t half = 0; half < 2; half++) {
-    F levels = zero();
-    for (size_t index = 0; index < kUnit / 2; index += kLanes)
-      levels = add(levels, load_i8(block.levels + half * 16 + index));
-    block.sums[half] = sum(levels);
-  }
+  // Sums of so few whole numbers are exact in any order.
+  for (size_t half = 0; half < 2; half++) block.sums[half] = sum(sums[half]);
+  if (any(greater(farthest, set(kBelowHalf)))) quantize_exactly(values, block);
 }
 
 /// Columns from `first` on, where a row may end within the block.
@@ -78,6 +83,9 @@ inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
     const size_t index = unit % kChunkUnits;
     quantize_columns(row, width, unit * kUnit, block);
     memcpy(chunk.values + index * kUnit, block.levels, kUnit);
+    int8_t* const halves = chunk.halves + index / 4 * 4 * kUnit + index % 4 * (kUnit / 2);
+    memcpy(halves, block.levels, kUnit / 2);
+    memcpy(halves + 2 * kUnit, block.levels + kUnit / 2, kUnit / 2);
     chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = block.scale;
     chunk.nibble_scales[index] = index % 2 == 0 ? block.scale : block.scale / 16;
     chunk.sums[index] = block.scale * (block.sums[0] + block.sums[1]);

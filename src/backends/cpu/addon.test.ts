@@ -54,6 +54,7 @@ function standIn(changes: Readonly<Record<string, unknown>> = {}): Record<string
     kvCacheBytes: nothing,
     compile: nothing,
     measureReadBandwidth: nothing,
+    measureDotProductPeak: nothing,
     ...changes,
   };
 }

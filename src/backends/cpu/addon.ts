@@ -11,7 +11,7 @@ import { BUNDLER_ADVICE, packageFolder } from "../../package-files.js";
 import type { NativeAddon } from "./native-bindings.js";
 
 /** The version of the native bindings: raised here and in the addon whenever native/cpu/index.d.ts changes its meaning. */
-export const BINDINGS_VERSION = 8;
+export const BINDINGS_VERSION = 9;
 
 const ADDON_NAME = "rocmforge_cpu.node";
 /** The optional package that has the prebuilt addon for this platform, if there is one for it. */
@@ -38,6 +38,7 @@ const FUNCTIONS = [
   "kvCacheBytes",
   "compile",
   "measureReadBandwidth",
+  "measureDotProductPeak",
 ] as const satisfies readonly (keyof NativeAddon)[];
 
 /** Files that may be the addon, the preferred one first. */

@@ -193,6 +193,15 @@ export class CpuBackend implements Backend {
     }
   }
 
+  async measureDotProductPeak(): Promise<number | undefined> {
+    try {
+      const perSecond = await this.#addon.measureDotProductPeak(this.#options.isa, this.#options.threads);
+      return perSecond > 0 ? perSecond : undefined;
+    } catch (error) {
+      throw translateNativeError(error, "BACKEND_STEP");
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 

@@ -23,7 +23,8 @@ function machine(topology: RecordedTopology, differences: Partial<Parameters<typ
   writeTopology(deviceFolder, topology);
   return {
     deviceFolder,
-    quotaFile: absent,
+    cgroupFolder: absent,
+    cgroupFile: absent,
     statusFile: absent,
     allowed: topology.siblings.length,
     ...differences,
@@ -33,6 +34,16 @@ function machine(topology: RecordedTopology, differences: Partial<Parameters<typ
 /** The status file of a process that may use these processors. */
 const confined = (list: string): string =>
   file(`status-${folders++}`, `Name:\tnode\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`);
+
+/** A folder of control groups with these files. */
+function groups(files: Readonly<Record<string, string>>): string {
+  const folder = join(root, `groups-${folders++}`);
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, path, ".."), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  return folder;
+}
 
 const FOUR: RecordedTopology = { siblings: ["0", "1", "2", "3"] };
 const SMT: RecordedTopology = { siblings: ["0,2", "1,3", "0,2", "1,3"] };
@@ -44,11 +55,46 @@ describe("defaultThreads", () => {
 
   it("stays within a container's share", () => {
     const eight = machine({ siblings: ["0", "1", "2", "3", "4", "5", "6", "7"] });
-    const choose = (text: string): number => defaultThreads({ ...eight, quotaFile: file("cpu.max", text) }).threads;
+    const choose = (text: string): number =>
+      defaultThreads({ ...eight, cgroupFolder: groups({ "cpu.max": text }) }).threads;
     expect(choose("250000 100000\n")).toBe(3);
     expect(choose("10000 100000\n")).toBe(1);
     expect(choose("max 100000\n")).toBe(8);
     expect(choose("nonsense")).toBe(8);
+  });
+
+  it("stays within the quota of its own control group and of those around it", () => {
+    const eight = machine({ siblings: ["0", "1", "2", "3", "4", "5", "6", "7"] });
+    const service = {
+      cgroupFolder: groups({
+        "cpu.max": "max 100000",
+        "system.slice/cpu.max": "600000 100000",
+        "system.slice/model.service/cpu.max": "400000 100000",
+        "other/cpu.max": "100000 100000",
+      }),
+      cgroupFile: file("cgroup-2", "0::/system.slice/model.service\n"),
+    };
+    expect(defaultThreads({ ...eight, ...service })).toEqual({
+      threads: 4,
+      reason: "the CPU quota allows 4 of 8 cores",
+    });
+    const firstVersion = {
+      cgroupFolder: groups({
+        "cpu/docker/one/cpu.cfs_quota_us": "150000",
+        "cpu/docker/one/cpu.cfs_period_us": "50000",
+        "cpu/docker/cpu.cfs_quota_us": "-1",
+        "cpu/docker/cpu.cfs_period_us": "100000",
+      }),
+      cgroupFile: file("cgroup-1", "11:memory:/docker/one\n4:cpu,cpuacct:/docker/one\nnonsense\n"),
+    };
+    expect(defaultThreads({ ...eight, ...firstVersion }).threads).toBe(3);
+  });
+
+  it("looks for no control group outside of their folder", () => {
+    const four = machine(FOUR);
+    const outside = groups({ "inner/none": "", "cpu.max": "100000 100000" });
+    const sources = { cgroupFolder: join(outside, "inner"), cgroupFile: file("cgroup-out", "0::/../..\n0::/..\n") };
+    expect(defaultThreads({ ...four, ...sources }).threads).toBe(4);
   });
 
   it("stays within the processors this process may use", () => {
@@ -67,7 +113,7 @@ describe("defaultThreads", () => {
   });
 
   it("takes what it is allowed where nothing is known", () => {
-    const nothing = { deviceFolder: absent, quotaFile: absent, statusFile: absent, allowed: 6 };
+    const nothing = { deviceFolder: absent, cgroupFolder: absent, cgroupFile: absent, statusFile: absent, allowed: 6 };
     expect(defaultThreads(nothing)).toEqual({ threads: 6, reason: "one per physical core" });
   });
 });
@@ -87,6 +133,36 @@ describe("threads of recorded machines", () => {
     expect(choose("Core i9-13900K")).toEqual({ threads: 8, reason: "one per fast core", processors: range(0, 15) });
     expect(choose("Core i5-1335U")).toEqual({ threads: 10, reason: "one per physical core" });
     expect(choose("RK3588")).toEqual({ threads: 4, reason: "one per fast core", processors: range(4, 7) });
+    expect(choose("Arm in four clusters")).toEqual({
+      threads: 6,
+      reason: "one per fast core",
+      processors: range(2, 7),
+    });
+  });
+
+  it("use slow cores if this process may use no others, and fast ones within a quota", () => {
+    const onSlow = { statusFile: confined("16-23"), allowed: 8 };
+    expect(choose("Core i9-13900K", onSlow)).toEqual({ threads: 8, reason: "one per physical core" });
+    const onBoth = { statusFile: confined("0-5,16-31"), allowed: 22 };
+    expect(choose("Core i9-13900K", onBoth)).toEqual({ threads: 19, reason: "one per physical core" });
+    const oneThreadEach = { statusFile: confined("0,2,4,6,8,16-31"), allowed: 21 };
+    expect(choose("Core i9-13900K", oneThreadEach)).toEqual({
+      threads: 5,
+      reason: "one per fast core",
+      processors: [0, 2, 4, 6, 8],
+    });
+    const quota = { cgroupFolder: groups({ "cpu.max": "300000 100000" }) };
+    expect(choose("Core i9-13900K", quota)).toEqual({
+      threads: 3,
+      reason: "the CPU quota allows 3 of 8 cores",
+      processors: range(0, 15),
+    });
+  });
+
+  it("use the whole socket if its memory is divided into several nodes", () => {
+    const { processors, ...choice } = choose("two EPYC 9354 as eight nodes");
+    expect(choice).toEqual({ threads: 32, reason: "one per physical core of one of 2 sockets" });
+    expect(processors).toEqual(range(0, 31));
   });
 
   it("stay on one of two sockets", () => {

@@ -3,7 +3,8 @@
 // operation; cores of another socket reach the weights through the link between the sockets.
 
 import { availableParallelism } from "node:os";
-import { type Core, readCores, systemText, type TopologySources } from "./topology.js";
+import { type CgroupSources, cpuQuota } from "./cgroup-quota.js";
+import { type Core, readCores, type TopologySources } from "./topology.js";
 
 /** How many threads compute, and where. */
 export interface ThreadChoice {
@@ -15,14 +16,14 @@ export interface ThreadChoice {
 }
 
 /** The files in which Linux describes processors and a container's CPU quota; parameters so that tests can replace them. */
-interface ThreadSources extends TopologySources {
-  readonly quotaFile: string;
+interface ThreadSources extends TopologySources, CgroupSources {
   readonly allowed: number;
 }
 
 const SYSTEM: ThreadSources = {
   deviceFolder: "/sys/devices",
-  quotaFile: "/sys/fs/cgroup/cpu.max",
+  cgroupFolder: "/sys/fs/cgroup",
+  cgroupFile: "/proc/self/cgroup",
   statusFile: "/proc/self/status",
   allowed: availableParallelism(),
 };
@@ -41,11 +42,11 @@ export function defaultThreads(sources: ThreadSources = SYSTEM): ThreadChoice {
   const all = readCores(sources);
   const { cores, reason } = chosenCores(all);
   const most = all.length === 0 ? sources.allowed : cores.length;
-  const quota = containerQuota(sources.quotaFile) ?? most;
+  const quota = cpuQuota(sources) ?? most;
   const threads = Math.max(1, Math.min(most, quota, sources.allowed));
   const place = cores.length === all.length ? {} : { processors: cores.flatMap(({ processors }) => processors) };
   if (threads === most) return { threads, reason, ...place };
-  if (threads === quota) return { threads, reason: `the container may use ${quota} of ${most} cores`, ...place };
+  if (threads === quota) return { threads, reason: `the CPU quota allows ${quota} of ${most} cores`, ...place };
   return { threads, reason: `this process may use ${sources.allowed} of ${most} cores`, ...place };
 }
 
@@ -67,10 +68,4 @@ function chosenCores(all: readonly Core[]): CoreChoice {
   const which = isHybrid ? "fast core" : "physical core";
   if (sockets.length < 2) return { cores, reason: `one per ${which}` };
   return { cores, reason: `one per ${which} of one of ${sockets.length} sockets` };
-}
-
-/** The container's CPU quota in processors: 2 for "200000 100000", undefined for "max 100000". */
-function containerQuota(file: string): number | undefined {
-  const [quota, period] = (systemText(file) ?? "").trim().split(/\s+/).map(Number);
-  return quota > 0 && period > 0 ? Math.max(1, Math.ceil(quota / period)) : undefined;
 }

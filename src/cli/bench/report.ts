@@ -36,7 +36,13 @@ export interface BenchReport {
   /** How many sequences decoded together; the decode rate is that of all of them. */
   readonly sequences: number;
   readonly repeats: number;
-  readonly prefill: Rate | null;
+  readonly prefill:
+    | (Rate & {
+        /** 8-bit multiply-adds of quantized weights; null if there are none. */
+        readonly multiplyAddsPerSecond: number | null;
+        readonly dotProductShare: number | null;
+      })
+    | null;
   readonly decode:
     | (Rate & {
         /** Null for several sequences: which experts they share is not known. */
@@ -50,6 +56,8 @@ export interface BenchReport {
   /** What a tuner chose and this run used; null if the backend has no tuner. */
   readonly tuned: { readonly gain: number | null; readonly choices: readonly TunedChoice[] } | null;
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
+  /** The most 8-bit multiply-adds per second of these threads; null if the backend has no instruction for dot products. */
+  readonly dotProductPeak: { readonly multiplyAddsPerSecond: number } | null;
   readonly timeToFirstTokenMs: number | null;
   readonly timeToFirstToken: Spread | null;
   /** Parts of the median start, for backends that load something; they overlap. */
@@ -72,6 +80,18 @@ interface PeakRss {
 /** A spread of speeds as the rate of a report. */
 export function rateOf(tokens: number, { median, min, max, samples }: Spread): Rate {
   return { tokens, tokensPerSecond: median, min, max, samples };
+}
+
+/** The prefill rate of a report, with the multiply-adds of a prompt and their share of the dot-product peak. */
+export function prefillRate(
+  tokens: number,
+  spread: Spread,
+  multiplyAdds: number,
+  peak: number | undefined,
+): BenchReport["prefill"] {
+  const multiplyAddsPerSecond = multiplyAdds === 0 ? null : (multiplyAdds / tokens) * spread.median;
+  const dotProductShare = multiplyAddsPerSecond === null || peak === undefined ? null : multiplyAddsPerSecond / peak;
+  return { ...rateOf(tokens, spread), multiplyAddsPerSecond, dotProductShare };
 }
 
 /** The decode rate of a report, with the bytes read and their share of the read bandwidth. */
@@ -102,6 +122,7 @@ export function describeReport(report: BenchReport): string {
     drafts,
     tuned,
     readBandwidth,
+    dotProductPeak,
     depth,
     sequences,
     timeToFirstToken,
@@ -112,7 +133,15 @@ export function describeReport(report: BenchReport): string {
   const types = Object.entries(model.bytesByType).map(([type, bytes]) => `${type} ${formatBytes(bytes)}`);
   const rows: string[][] = [];
   const at = depth === 0 ? "" : ` at depth ${depth}`;
-  if (prefill !== null) rows.push([`prefill ${countOf(prefill.tokens, "token")}${at}`, describeRate(prefill)]);
+  if (prefill !== null) {
+    rows.push([`prefill ${countOf(prefill.tokens, "token")}${at}`, describeRate(prefill)]);
+    const { multiplyAddsPerSecond, dotProductShare } = prefill;
+    if (multiplyAddsPerSecond !== null && dotProductShare !== null)
+      rows.push([
+        "  computes",
+        `${formatBillions(multiplyAddsPerSecond)} multiply-adds/s, ${formatShare(dotProductShare)} of the dot-product peak`,
+      ]);
+  }
   if (decode !== null) {
     const together = sequences === 1 ? "" : ` of each of ${sequences} sequences`;
     rows.push([`decode ${countOf(decode.tokens, "token")}${together}${at}`, describeRate(decode)]);
@@ -132,6 +161,11 @@ export function describeReport(report: BenchReport): string {
     rows.push([
       "read bandwidth",
       `${formatBytes(readBandwidth.bytesPerSecond)}/s (best of ${formatBytes(readBandwidth.sizeBytes)} read in order)`,
+    ]);
+  if (dotProductPeak !== null)
+    rows.push([
+      "dot-product peak",
+      `${formatBillions(dotProductPeak.multiplyAddsPerSecond)} multiply-adds/s (best of 8-bit dot products of registers)`,
     ]);
   if (timeToFirstToken !== null) {
     const { median, min, max } = timeToFirstToken;
@@ -167,6 +201,10 @@ export function describeReport(report: BenchReport): string {
     "",
     formatTable(rows),
   ].join("\n");
+}
+
+function formatBillions(perSecond: number): string {
+  return `${(perSecond / 1e9).toFixed(0)} billion`;
 }
 
 function describeRate({ tokensPerSecond, min, max, samples }: Rate): string {

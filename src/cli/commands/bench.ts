@@ -7,7 +7,8 @@ import { openPlan } from "../../engine/open-plan.js";
 import type { GgufFile } from "../../gguf/file.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { bytesPerToken } from "../bench/bytes-read.js";
-import { type BenchReport, decodeRate, describeReport, rateOf } from "../bench/report.js";
+import { prefillMultiplyAdds } from "../bench/multiply-adds.js";
+import { type BenchReport, decodeRate, describeReport, prefillRate, rateOf } from "../bench/report.js";
 import { decodeWithDrafts, type DraftedDecode } from "../bench/drafts.js";
 import { BenchRunner, type BenchSizes, contextFor } from "../bench/runner.js";
 import { spreadOf } from "../bench/spread.js";
@@ -98,8 +99,9 @@ export const bench = defineCommand({
   summary: "measures a model's speed on this machine",
   about: [
     "Tokens are synthetic and nothing is sampled: this is the speed of the engine. Figures are medians with minimum and",
-    "maximum. The read bandwidth is the best of sequential reads before and after, with the same threads. With --draft or",
-    "--draft-model, text is also generated greedily with drafts; how many are accepted depends on that text.",
+    "maximum. The read bandwidth is the best of sequential reads before and after, with the same threads, and so is the",
+    "dot-product peak of processors that have one: 8-bit dot products of registers alone. With --draft or --draft-model,",
+    "text is also generated greedily with drafts; how many are accepted depends on that text.",
   ],
   positionals: [],
   options: OPTIONS,
@@ -176,6 +178,7 @@ async function measure(
   await runner.warmUp();
 
   const bandwidths = [await readBandwidth(backend, progress)];
+  const peaks = [await backend.measureDotProductPeak?.()];
   const prefills: number[] = [];
   const decodes: number[] = [];
   for (let run = 1; run <= repeat; run++) {
@@ -184,8 +187,9 @@ async function measure(
     if (sizes.decodeTokens > 0) decodes.push(await runner.decode());
   }
   bandwidths.push(await readBandwidth(backend, progress));
-  const known = bandwidths.filter((found) => found !== undefined);
-  const bandwidth = known.length === 0 ? undefined : Math.max(...known);
+  peaks.push(await backend.measureDotProductPeak?.());
+  const bandwidth = bestOf(bandwidths);
+  const peak = bestOf(peaks);
   if (bandwidth === undefined && backend.measureReadBandwidth !== undefined) warnOfMemory(backend);
   const { name, summary, isa = null, threads = null } = backend.description;
   const { kvCacheType } = plan.config;
@@ -200,12 +204,28 @@ async function measure(
     depth: sizes.depth,
     sequences: sizes.sequences,
     repeats: repeat,
-    prefill: prefills.length === 0 ? null : rateOf(sizes.promptTokens, spreadOf(prefills)),
+    prefill: describePrefills(prefills, plan, sizes, peak),
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
     tuned: tunedBy(backend),
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
+    dotProductPeak: peak === undefined ? null : { multiplyAddsPerSecond: peak },
   };
   return { measured, kvCacheBytesFor: (contextTokens) => plan.kvCacheBytes(contextTokens) };
+}
+
+function bestOf(found: readonly (number | undefined)[]): number | undefined {
+  const known = found.filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}
+
+function describePrefills(
+  speeds: readonly number[],
+  plan: ExecutionPlan,
+  { promptTokens }: BenchSizes,
+  peak: number | undefined,
+): BenchReport["prefill"] {
+  if (speeds.length === 0) return null;
+  return prefillRate(promptTokens, spreadOf(speeds), prefillMultiplyAdds(plan, promptTokens), peak);
 }
 
 /** Null unless drafts are requested. */

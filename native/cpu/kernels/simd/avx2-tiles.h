@@ -6,6 +6,7 @@
 #include "avx2-bytes.h"
 
 #include "../prefetch.h"
+#include "../tile-target.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -18,6 +19,8 @@ constexpr size_t kPanelTokens = 8;
 constexpr size_t kMaxGemvTokens = 8;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
+/// Whether multiply_tile_of writes to the target that it is given.
+constexpr bool kWritesTarget = false;
 /// Tokens whose sums fit the registers.
 constexpr size_t kTokenStep = 4;
 
@@ -71,6 +74,9 @@ inline __m256i dot_words(__m256i weight, const int8_t* token) {
   return _mm256_maddubs_epi16(weight, values);
 }
 
+/// See MatmulKernels::dot_products: there is no such instruction.
+inline size_t dot_products(size_t, int32_t*) { return 0; }
+
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima, bool kSigned, size_t kWordQuads>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
@@ -122,7 +128,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
   multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned,
                 quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(quads, scales, minima, panel,
                                                                                         sums, first);

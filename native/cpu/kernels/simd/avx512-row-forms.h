@@ -59,6 +59,53 @@ inline __m512i row_levels<Q6_K>(const uint8_t* chunk, size_t unit) {
   return _mm512_or_si512(low, _mm512_and_si512(high, _mm512_set1_epi8(0x30)));
 }
 
+/// Loaded once and kept in a register: loads are what limits a row, and compilers repeat them.
+inline __m512i kept(__m512i loaded) {
+#ifdef __GNUC__
+  __asm__("" : "+v"(loaded));
+#endif
+  return loaded;
+}
+
+/// Four blocks of Q4_0 at a time: their nibbles fill a vector, low ones against the first halves of four units of the
+/// token and high ones against the second, in one sum for each block. A third of the instructions of two units at a time.
+template <>
+struct RowForm<Q4_0> {
+  static constexpr bool kExists = true;
+  static constexpr size_t kBlocks = 4;
+
+  /// The 64 bytes of nibbles in 72 bytes of blocks, which begin with two bytes of scale each.
+  static __m512i nibbles(const uint8_t* from) {
+    // The last block's come from the second load: a wide one would cross another line of the cache.
+    const __m512i words = _mm512_set_epi16(39, 38, 37, 36, 35, 34, 33, 32, 26, 25, 24, 23, 22, 21, 20, 19, 17, 16, 15,
+                                           14, 13, 12, 11, 10, 8, 7, 6, 5, 4, 3, 2, 1);
+    return _mm512_permutex2var_epi16(kept(_mm512_loadu_si512(from)), words, _mm512_castsi128_si512(load_16(from + 56)));
+  }
+
+  template <size_t kTokens>
+  static void multiply(const uint8_t* chunk, const RowChunk* const* tokens, size_t index,
+                       const Combined<Scales32>* combined, RowSums* sums) {
+    const __m512i nibble = _mm512_set1_epi8(15);
+    ROCMFORGE_UNROLL(2)
+    for (size_t half = 0; half < kChunkUnits / kBlocks; half++) {
+      const __m512i both = nibbles(chunk + half * kBlocks * Q4_0::kStride);
+      const __m512i low = _mm512_and_si512(both, nibble);
+      const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
+      const int first = static_cast<int>(half * kBlocks);
+      const __m512i lanes =
+          _mm512_add_epi32(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3), _mm512_set1_epi32(first));
+      ROCMFORGE_UNROLL(8)
+      for (size_t token = 0; token < kTokens; token++) {
+        const int8_t* const values = tokens[token][index].halves + half * kBlocks * kUnit;
+        __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, _mm512_loadu_si512(values));
+        dots = _mm512_dpbusd_epi32(dots, high, _mm512_loadu_si512(values + kBlocks * kUnit / 2));
+        const F scale = _mm512_permutexvar_ps(lanes, combined[token].scales);
+        sums[token].dots[half] = fma(to_float(dots), scale, sums[token].dots[half]);
+      }
+    }
+  }
+};
+
 /// The other types with groups of 16.
 template <class Type>
 struct JoinedScales {

@@ -7,6 +7,7 @@
 #include "avx512-bytes.h"
 
 #include "../prefetch.h"
+#include "../tile-target.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -19,6 +20,8 @@ constexpr size_t kPanelTokens = 8;
 constexpr size_t kMaxGemvTokens = 4;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = true;
+/// Whether multiply_tile_of writes to the target that it is given.
+constexpr bool kWritesTarget = true;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];
@@ -80,11 +83,26 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 #endif
 }
 
-/// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
+/// See MatmulKernels::dot_products.
+inline size_t dot_products(size_t rounds, int32_t* sink) {
+  constexpr size_t kChains = 16;
+  __m512i sums[kChains];
+  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (size_t round = 0; round < rounds; round++) {
+    ROCMFORGE_UNROLL(16)
+    for (size_t chain = 0; chain < kChains; chain++) sums[chain] = _mm512_dpbusd_epi32(sums[chain], ones, ones);
+  }
+  for (size_t chain = 0; chain < kChains; chain++) sink[chain] = _mm512_reduce_add_epi32(sums[chain]);
+  return rounds * kChains * 64;
+}
+
+/// sums[token][row] += tile × panel, over one chunk; `first` starts from zero. With a target the result goes there: writes
+/// to memory that is far away then run beside the next multiplications.
 template <size_t kElements, bool kMinima, bool kStarted>
 __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
                                              const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                                             Prefetch next) {
+                                             TileTarget target, Prefetch next) {
   F totals[kPanelTokens];
   ROCMFORGE_UNROLL(16)
   for (size_t token = 0; token < kPanelTokens; token++) totals[token] = first ? zero() : load(sums + token * kTileRows);
@@ -129,14 +147,17 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
       totals[token] = fma(parts[token], set(panel.scales[unit][token]), totals[token]);
     }
   }
+  float* const to = target.rows == nullptr ? sums : target.rows;
+  const size_t stride = target.rows == nullptr ? kTileRows : target.stride;
   ROCMFORGE_UNROLL(16)
-  for (size_t token = 0; token < kPanelTokens; token++) store(sums + token * kTileRows, totals[token]);
+  for (size_t token = 0; token < kPanelTokens; token++) store(to + token * stride, totals[token]);
 }
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch next) {
-  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, next);
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget target,
+                             Prefetch next) {
+  multiply_tile<kGroup<Type>, Type::kMinima, !Type::kMinima>(quads, scales, minima, panel, sums, first, target, next);
 }
 
 }  // namespace

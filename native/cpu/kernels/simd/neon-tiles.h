@@ -7,6 +7,7 @@
 #include "neon-bytes.h"
 
 #include "../prefetch.h"
+#include "../tile-target.h"
 #include "../unroll.h"
 
 namespace rocmforge {
@@ -18,6 +19,8 @@ constexpr size_t kPanelTokens = 8;
 constexpr size_t kMaxGemvTokens = 8;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
+/// Whether multiply_tile_of writes to the target that it is given.
+constexpr bool kWritesTarget = false;
 /// Tokens whose sums fit the registers, and one vector of activations.
 constexpr size_t kTokenStep = 4;
 
@@ -57,6 +60,20 @@ template <int kToken>
 inline void dot_lane(int32x4_t (*dots)[2], int8x16_t first, int8x16_t second, int8x16_t tokens) {
   dots[kToken][0] = vdotq_laneq_s32(dots[kToken][0], first, tokens, kToken);
   dots[kToken][1] = vdotq_laneq_s32(dots[kToken][1], second, tokens, kToken);
+}
+
+/// See MatmulKernels::dot_products.
+inline size_t dot_products(size_t rounds, int32_t* sink) {
+  constexpr size_t kChains = 16;
+  int32x4_t sums[kChains];
+  for (int32x4_t& sum : sums) sum = vdupq_n_s32(0);
+  const int8x16_t ones = vdupq_n_s8(1);
+  for (size_t round = 0; round < rounds; round++) {
+    ROCMFORGE_UNROLL(16)
+    for (size_t chain = 0; chain < kChains; chain++) sums[chain] = vdotq_s32(sums[chain], ones, ones);
+  }
+  for (size_t chain = 0; chain < kChains; chain++) sink[chain] = vaddvq_s32(sums[chain]);
+  return rounds * kChains * 16;
 }
 
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
@@ -107,7 +124,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

@@ -6,6 +6,7 @@
 #include "portable-bytes.h"
 
 #include "../prefetch.h"
+#include "../tile-target.h"
 
 namespace rocmforge {
 namespace {
@@ -16,6 +17,8 @@ constexpr size_t kPanelTokens = 8;
 constexpr size_t kMaxGemvTokens = 8;
 /// Whether multiply_tile_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
+/// Whether multiply_tile_of writes to the target that it is given.
+constexpr bool kWritesTarget = false;
 
 using TileQuad = uint8_t[kTileRows][4];
 using TileFloats = float[kTileRows];
@@ -40,6 +43,9 @@ inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
     for (size_t quad = 0; quad < kUnit / 4; quad++) memcpy(quads[quad][row], levels + quad * 4, 4);
   }
 }
+
+/// See MatmulKernels::dot_products: there is no such instruction.
+inline size_t dot_products(size_t, int32_t*) { return 0; }
 
 /// sums[token][row] += tile × panel, over one chunk; `first` starts from zero.
 template <size_t kElements, bool kMinima>
@@ -78,7 +84,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 
 template <class Type>
 inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, Prefetch) {
+                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
   multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
 }
 

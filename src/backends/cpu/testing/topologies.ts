@@ -43,6 +43,16 @@ export const RECORDED_TOPOLOGIES = {
     siblings: times(80, (index) => `${index % 40},${(index % 40) + 40}`),
     sockets: times(80, (index) => index % 2),
   },
+  /** Two sockets of 32 cores with one thread each, whose memory is set up as four nodes a socket (NPS4). */
+  "two EPYC 9354 as eight nodes": {
+    siblings: times(64, (index) => `${index}`),
+    sockets: times(64, (index) => (index < 32 ? 0 : 1)),
+  },
+  /** Two small cores, five larger ones in two clusters, and one that is the fastest, as phones of 2024 have them. */
+  "Arm in four clusters": {
+    siblings: times(8, (index) => `${index}`),
+    capacities: [379, 379, 923, 923, 923, 867, 867, 1024],
+  },
   /** Four small cores and four large ones. */
   RK3588: {
     siblings: times(8, (index) => `${index}`),
