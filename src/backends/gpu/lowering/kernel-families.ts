@@ -43,7 +43,7 @@ export const KERNEL_FAMILIES = {
   },
   /** matmul/wide-gemm.hip: teams of a block that multiply, and blocks that share a tile (0: all share the slabs of all tiles). */
   "wide-gemm": {
-    parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 4, 8] },
+    parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 4] },
     reorders: ["shares"],
     poor: { teams: 2, shares: 0 },
   },
