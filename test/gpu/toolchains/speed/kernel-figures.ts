@@ -1,0 +1,161 @@
+// What a kernel's code object says of its speed on a card that is not here: registers, occupancy, bytes in flight, and the
+// issue slots of its hot loop for each byte that it streams.
+
+import type { KernelUse } from "../code-object.js";
+import { type Card, neededBytes, occupancy, slotsPerByte } from "./cards.js";
+import {
+  awaitedLoads,
+  type Instruction,
+  isBarrier,
+  isDot4,
+  isDpp,
+  isFlat,
+  isGlobalLoad,
+  isInvalidation,
+  isLaneExchange,
+  isMatrix,
+  isSharedLoad,
+  isStreamed,
+  type KernelCode,
+  loadedBytes,
+  loopsOf,
+  slotsOf,
+} from "./disassembly.js";
+import type { HotKernel } from "./hot-kernels.js";
+
+export interface KernelFigures {
+  readonly registers: number;
+  readonly stackBytes: number;
+  readonly sharedBytes: number;
+  /** Waves that a SIMD may hold, and that the launch gives it. */
+  readonly occupancy: number;
+  readonly waves: number;
+  readonly flat: number;
+  readonly laneExchanges: number;
+  readonly dpp: number;
+  readonly sharedLoads: number;
+  readonly matrix: number;
+  /** Barriers with an invalidation of the cache behind them. */
+  readonly invalidations: number;
+  /** Issue slots of a turn of the hot loop; for each byte that it streams; and how many the card has for a byte. */
+  readonly slots: number;
+  readonly slotsPerByte: number;
+  readonly budget: number;
+  /** In the hot loop: issues from the last load that a wait is for to that wait, at least; loads that stay on their way, at most. */
+  readonly waitDistance: number;
+  readonly bytesInFlight: number;
+  readonly neededBytes: number;
+  /** The hot loop, for llvm-mca. */
+  readonly region: readonly Instruction[];
+}
+
+/** Instructions of a wave that are executed once for each turn, and the weights that a lane takes in it. */
+interface Region {
+  readonly first: number;
+  readonly last: number;
+  readonly isLoop: boolean;
+}
+
+export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: KernelCode): KernelFigures {
+  const threads = use.launch?.threads ?? 0;
+  const sharedBytes = use.sharedBytes + hot.dynamicBytes;
+  const possible = occupancy(card, { threads, vectorRegisters: use.vectorRegisters, sharedBytes });
+  const blockWaves = Math.ceil(threads / card.device.waveSize);
+  const simds = card.computeUnits * card.family.simds;
+  const waves = Math.min(possible, (hot.blocks * blockWaves) / simds);
+  const all = code.instructions;
+  const region = hotRegion(hot, code);
+  const body = all.slice(region.first, region.last + 1);
+  const count = (matches: (instruction: Instruction) => boolean): number => all.filter(matches).length;
+  const flight = flightOf(hot, code, region, card.device.waveSize);
+  return {
+    registers: use.vectorRegisters,
+    stackBytes: use.stackBytes,
+    sharedBytes,
+    occupancy: possible,
+    waves,
+    flat: count(isFlat),
+    laneExchanges: count(isLaneExchange),
+    dpp: count(isDpp),
+    sharedLoads: body.filter(isSharedLoad).length,
+    matrix: body.filter(isMatrix).length,
+    invalidations: count(isBarrier) === 0 ? 0 : count(isInvalidation),
+    slots: slots(body),
+    slotsPerByte: slots(body) / (regionBytes(hot, body) * card.device.waveSize),
+    budget: slotsPerByte(card),
+    waitDistance: flight.waitDistance,
+    bytesInFlight: flight.bytes * waves * simds,
+    // A launch that is done in less than twice the latency has half of its bytes on their way on average, at best.
+    neededBytes: Math.min(neededBytes(card), hot.kind === "stream" ? hot.streamedBytes / 2 : Infinity),
+    region: body,
+  };
+}
+
+const slots = (body: readonly Instruction[]): number =>
+  body.reduce((sum, instruction) => sum + slotsOf(instruction), 0);
+
+function worksOn({ kind, bytesPerWeight }: HotKernel): (instruction: Instruction) => boolean {
+  if (kind === "matrix") return isMatrix;
+  if (kind === "attention") return isGlobalLoad;
+  return bytesPerWeight >= 2 ? isStreamed : isDot4;
+}
+
+/** The innermost loop that does most of the work, or all between the first load and the last work if none does. */
+function hotRegion(hot: HotKernel, code: KernelCode): Region {
+  const isWork = worksOn(hot);
+  const work = (first: number, last: number): number =>
+    code.instructions.slice(first, last + 1).filter(isWork).length;
+  const loops = loopsOf(code).map((loop) => ({ ...loop, work: work(loop.first, loop.last) }));
+  const most = loops.reduce((highest, loop) => Math.max(highest, loop.work), 0);
+  const lastWork = code.instructions.findLastIndex(isWork);
+  const firstLoad = code.instructions.findIndex(isStreamed);
+  const whole = { first: Math.max(0, firstLoad), last: lastWork, isLoop: false };
+  if (most === 0) return whole;
+  // A nest has the work of its innermost loop; loops of other matrices have about as much.
+  const found = loops.find((loop) => loop.work >= most / 2);
+  return found === undefined ? whole : { first: found.first, last: found.last, isLoop: true };
+}
+
+/** What a lane streams in the region: by the dot products that it makes, or by what it loads. */
+function regionBytes(hot: HotKernel, body: readonly Instruction[]): number {
+  const { kind, bytesPerWeight, defines } = hot;
+  if (kind === "stream" && bytesPerWeight < 2)
+    return (body.filter(isDot4).length * 4 * bytesPerWeight) / Number(defines["TOKENS"] ?? 1);
+  const loads = body.filter(kind === "stream" ? isStreamed : isGlobalLoad);
+  return loads.reduce((sum, load) => sum + loadedBytes(load), 0);
+}
+
+interface Flight {
+  /** Of a wave, when it begins to wait. */
+  readonly bytes: number;
+  readonly waitDistance: number;
+}
+
+/**
+ * Loads on their way, in order, as a wave goes through the region: twice through a loop, of which the second turn counts. All
+ * ways through it are taken one after the other.
+ */
+function flightOf({ kind }: HotKernel, { instructions }: KernelCode, region: Region, lanes: number): Flight {
+  const counts = kind === "stream" ? isStreamed : isGlobalLoad;
+  const outstanding: { readonly issued: number; readonly bytes: number }[] = [];
+  let issued = 0;
+  let waitDistance = Infinity;
+  const found: number[] = [];
+  for (const turn of region.isLoop ? [0, 1, 2] : [2]) {
+    for (const instruction of instructions.slice(region.first, region.last + 1)) {
+      issued += slotsOf(instruction) === 0 ? 0 : 1;
+      if (isGlobalLoad(instruction))
+        outstanding.push({ issued, bytes: counts(instruction) ? loadedBytes(instruction) : 0 });
+      const left = awaitedLoads(instruction);
+      if (left === undefined || left >= outstanding.length) continue;
+      const before = outstanding.reduce((sum, { bytes }) => sum + bytes, 0);
+      const done = outstanding.splice(0, outstanding.length - left);
+      const streamed = done.findLast(({ bytes }) => bytes > 0);
+      if (turn < 2 || streamed === undefined) continue;
+      waitDistance = Math.min(waitDistance, issued - streamed.issued);
+      found.push(before);
+    }
+  }
+  const bytes = found.length === 0 ? 0 : found.reduce((sum, value) => sum + value, 0) / found.length;
+  return { bytes: bytes * lanes, waitDistance: Number.isFinite(waitDistance) ? waitDistance : 0 };
+}
