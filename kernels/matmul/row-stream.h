@@ -42,6 +42,18 @@
 #define BIAS_TYPE 0
 #endif
 
+// On AMD, loads arrive in the order in which they were asked for, so whoever waits for the inputs waits for all weights that
+// were asked for before: inputs come first there, which is possible because no launch begins before the one before it has
+// ended. And its compilers copy a slot of the ring to another register for the next turn of a loop, which waits for it in
+// the turn that asked for it: where the width is known, the turns are written out.
+#if defined(__CUDA_ARCH__)
+#define INPUTS_FIRST 0
+#define RING_TURNS 1
+#else
+#define INPUTS_FIRST 1
+#define RING_TURNS 8
+#endif
+
 constexpr int kStreamWaves = THREADS / WAVE;
 constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
 constexpr int kTeams = kStreamWaves / kTeamWaves;
@@ -53,25 +65,7 @@ constexpr int kQuantizedRows = 32;
 
 DEVICE constexpr int least(int left, int right) { return left < right ? left : right; }
 
-/** One matrix of a launch and what becomes of its matmul: × factor + bias + residual, each where there is one. */
-struct Matmul {
-  const u8* weights;
-  float* out;
-  const u8* bias;
-  const float* factor;
-  const float* residual;
-  int rows;
-  int stride;
-  int residual_stride;
-};
-
-/** Where a gated matmul goes when its reader wants quantized rows: rows of `width` columns. */
-struct QuantizedTarget {
-  i8* values;
-  float* scales;
-  float* sums;
-  int width;
-};
+#include "matmul/row-results.h"
 
 template <typename Source, int Depth>
 struct Flight {
@@ -110,71 +104,20 @@ DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int weight_blocks, in
     flight.raw[slot][r] = Source::fetch(flight.rows[r], weight_blocks, inside_row<Source>(weight_block, weight_blocks));
 }
 
-/** Halves the number of sums that a lane has with every halving of the distance to the lanes it adds up with. */
-template <int Count, int Distance>
-struct SpreadSums {
-  DEVICE float over_lanes(const float (&sums)[Count]) {
-    const bool upper = (lane_index() & Distance) != 0;
-    float kept[Count / 2];
-#pragma unroll
-    for (int i = 0; i < Count / 2; i++) {
-      const float given = upper ? sums[i] : sums[i + Count / 2];
-      kept[i] = (upper ? sums[i + Count / 2] : sums[i]) + wave_xor(given, Distance);
-    }
-    return SpreadSums<Count / 2, Distance / 2>::over_lanes(kept);
-  }
-};
-
-template <int Distance>
-struct SpreadSums<1, Distance> {
-  DEVICE float over_lanes(const float (&sums)[1]) { return wave_sum<Distance * 2>(sums[0]); }
-};
-
-/** Sums over the lanes of a wave, Count of them at once: lane l gets the one of index l × Count ÷ WAVE. The additions of
- *  each are those of wave_sum. */
-template <int Count>
-DEVICE float spread_sums(const float (&sums)[Count]) {
-  static_assert(Count <= WAVE && (Count & (Count - 1)) == 0, "a lane at least for each sum");
-  return SpreadSums<Count, WAVE / 2>::over_lanes(sums);
-}
-
-/** What the end of a pass needs beside the sums, asked for at its beginning. */
-struct Epilogue {
-  float factor;
-  float bias;
-  float residual;
-};
-
-DEVICE Epilogue load_epilogue(const Matmul& matmul, int token, int row) {
-  Epilogue epilogue = {1.0f, 0.0f, 0.0f};
-  if (matmul.factor != nullptr) epilogue.factor = *matmul.factor;
-  if (matmul.bias != nullptr) epilogue.bias = Plain<BIAS_TYPE>::value(matmul.bias, row);
-  if (matmul.residual != nullptr)
-    epilogue.residual = matmul.residual[u64(token) * u64(matmul.residual_stride) + u64(row)];
-  return epilogue;
-}
-
-DEVICE float apply_epilogue(const Epilogue& epilogue, float sum) {
-  return soft_capped(fma(sum, epilogue.factor, epilogue.bias)) + epilogue.residual;
-}
-
-/** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
-template <int Tokens>
-DEVICE void write_quantized_columns(const float* results, const QuantizedTarget& target, int first_token, int live,
-                                    int column) {
-  for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
-    const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
-    const float* const from = results + min(token, Tokens - 1) * kQuantizedRows + lane * 4;
-    const QuantizedPlace place =
-        quantized_place(target.values, target.scales, target.sums, first_token + token, target.width);
-    write_quantized_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
-  }
-}
-
 // Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have
 // put before this, is taken for them.
 template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
+/** What is read of the inputs ahead of the weights, where they come first; arrive(inputs, asked) makes the rest of it. */
+struct NothingAsked {};
+template <typename Inputs>
+DEVICE NothingAsked ask(const Inputs&) {
+  return {};
+}
+template <typename Inputs>
+DEVICE void arrive(Inputs& inputs, const NothingAsked&) {
+  arrive(inputs);
+}
 template <typename Inputs>
 DEVICE float row_factor(const Inputs& inputs, int token);
 /** A factor of a token's results with their biases: the weight of an expert. Inputs without one have none. */
@@ -188,6 +131,137 @@ DEVICE u64 result_place(const Inputs& inputs, int token, int stride) {
   return u64(inputs.first_token + token) * u64(stride);
 }
 
+/** What a block knows of the rows that it streams, the same in all passes. */
+template <typename A, typename B, int Depth>
+struct RowStream {
+  const Matmul& a;
+  const Matmul& b;
+  u64 a_bytes, b_bytes;
+  int weight_blocks, sweeps, first_weight_block;
+  int team;
+  /** The sum that this lane takes to its end, whose it is, and a factor of the token's results. */
+  int index, token, row_in_team;
+  bool writes;
+  float factor;
+  Flight<A, Depth> a_flight;
+  Flight<B, Depth> b_flight;
+};
+
+/** Asks for a sweep's weights. */
+template <bool Gated, typename A, typename B, int Depth>
+DEVICE void ask_weights(RowStream<A, B, Depth>& stream, int slot, int sweep) {
+  const int weight_block = sweep * kSweepBlocks + stream.first_weight_block;
+  fetch(stream.a_flight, slot, stream.weight_blocks, weight_block);
+  if (Gated) fetch(stream.b_flight, slot, stream.weight_blocks, weight_block);
+}
+
+template <bool Gated, typename A, typename B, int Depth>
+DEVICE void aim_rows(RowStream<A, B, Depth>& stream, int row) {
+  aim(stream.a_flight, stream.a, stream.a_bytes, row);
+  if (Gated) aim(stream.b_flight, stream.b, stream.b_bytes, row);
+}
+
+/** Adds the products of what is in a slot, which is of this sweep. */
+template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
+DEVICE void multiply_weights(RowStream<A, B, Depth>& stream, int slot, int sweep, const Inputs& inputs,
+                          float (&a_sums)[ROWS * Tokens], float (&b_sums)[ROWS * Tokens]) {
+  const int wanted = sweep * kSweepBlocks + stream.first_weight_block;
+  const int weight_block = inside_row<A>(wanted, stream.weight_blocks);
+  const bool inside = sweeps_whole<A>() || wanted < stream.weight_blocks;
+  typename A::Decoded a_values[ROWS];
+  typename B::Decoded b_values[ROWS];
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
+    a_values[i] = A::decode(stream.a_flight.raw[slot][i], stream.first_weight_block);
+    if (Gated) b_values[i] = B::decode(stream.b_flight.raw[slot][i], stream.first_weight_block);
+  }
+#pragma unroll
+  for (int t = 0; t < Tokens; t++) {
+    const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
+    if (!Gated) continue;
+    const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
+  }
+}
+
+/** All sweeps of ROWS rows from `row` on; `more_passes`: then asks for the first weights of the next pass. */
+template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
+DEVICE void multiply_rows(RowStream<A, B, Depth>& stream, int row, bool more_passes, const Inputs& inputs,
+                          float (&a_sums)[ROWS * Tokens], float (&b_sums)[ROWS * Tokens]) {
+  const int sweeps = stream.sweeps;
+#pragma unroll(WIDTH > 0 ? RING_TURNS : 1)
+  for (int sweep = 0; sweep < sweeps; sweep += Depth) {
+    const bool last = sweep + Depth >= sweeps;
+    const bool more = !last || more_passes;
+    if (last && more) aim_rows<Gated>(stream, row + kPassRows);
+    const int next = last ? 0 : sweep + Depth;
+#pragma unroll
+    for (int slot = 0; slot < Depth; slot++) {
+      if (rounds_whole<A, Depth>() || sweep + slot < sweeps)
+        multiply_weights<Tokens, Gated>(stream, slot, sweep + slot, inputs, a_sums, b_sums);
+#pragma unroll
+      for (int i = 0; i < ROWS * Tokens; i++) {
+        settle(a_sums[i]);
+        if (Gated) settle(b_sums[i]);
+      }
+      keep_load_order();
+      if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) ask_weights<Gated>(stream, slot, next + slot);
+      keep_load_order();
+    }
+  }
+}
+
+/** One pass over rows: `row` is the team's first, `first_row` the block's. */
+template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
+DEVICE void stream_pass(RowStream<A, B, Depth>& stream, int pass, int row, int first_row, bool more_passes,
+                        const Inputs& inputs, const QuantizedTarget& quantized, float* results) {
+  constexpr int Sums = ROWS * Tokens;
+  SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
+  const Matmul &a = stream.a, &b = stream.b;
+  const int own_row = row + stream.row_in_team, token = stream.token;
+  float a_sums[Sums], b_sums[Sums];
+#pragma unroll
+  for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
+  const bool stores = stream.writes && own_row < a.rows;
+  Epilogue a_epilogue = {}, b_epilogue = {};
+  if (stores) {
+    a_epilogue = load_epilogue(a, inputs.first_token + token, own_row);
+    a_epilogue.factor *= stream.factor;
+    a_epilogue.bias *= result_factor(inputs, token);
+    if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, own_row);
+    if (Gated) b_epilogue.factor *= stream.factor;
+    if (Gated) b_epilogue.bias *= result_factor(inputs, token);
+  }
+  multiply_rows<Tokens, Gated>(stream, row, more_passes, inputs, a_sums, b_sums);
+  float a_sum = spread_sums(a_sums), b_sum = 0;
+  if (Gated) b_sum = spread_sums(b_sums);
+  if (kTeamWaves > 1) {
+    // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
+    float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
+    shared[0][wave_index()][stream.index] = a_sum;
+    if (Gated) shared[1][wave_index()][stream.index] = b_sum;
+    barrier();
+    a_sum = b_sum = 0;
+#pragma unroll
+    for (int wave = 0; wave < kTeamWaves; wave++) {
+      a_sum += shared[0][stream.team * kTeamWaves + wave][stream.index];
+      if (Gated) b_sum += shared[1][stream.team * kTeamWaves + wave][stream.index];
+    }
+  }
+  if (!stores) return;
+  float value = apply_epilogue(a_epilogue, a_sum);
+  if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
+  if (Gated && quantized.values != nullptr) {
+    results[token * kQuantizedRows + (own_row - first_row) % kQuantizedRows] = value;
+  } else {
+    a.out[result_place(inputs, token, a.stride) + u64(own_row)] = value;
+  }
+}
+
 /** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
  *  threads of the block come here. */
@@ -196,110 +270,51 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
                         const QuantizedTarget& quantized) {
   constexpr int Sums = ROWS * Tokens;
   constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
-  SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
   SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
-  const int team = wave_index() / kTeamWaves;
-  const int first_weight_block = wave_index() % kTeamWaves * WAVE + lane_index();
+  const int team = wave_index() / kTeamWaves, index = lane_index() * Sums / WAVE, token = index / ROWS;
   const int weight_blocks = A::weight_blocks(width);
-  const int sweeps = (weight_blocks + kSweepBlocks - 1) / kSweepBlocks;
-  const u64 a_bytes = A::row_bytes(width), b_bytes = B::row_bytes(width);
-  // The sum that this lane takes to its end.
-  const int index = lane_index() * Sums / WAVE;
-  const int token = index / ROWS, r = index % ROWS;
-  const bool writes = lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 && token < inputs.live;
   int row = first_row + team * ROWS;
-
-  Flight<A, Depth> a_flight;
-  Flight<B, Depth> b_flight;
-  aim(a_flight, a, a_bytes, row);
-  if (Gated) aim(b_flight, b, b_bytes, row);
+#if INPUTS_FIRST
+  const auto asked = ask(inputs);
+  keep_load_order();
+#endif
+  RowStream<A, B, Depth> stream = {a,
+                                   b,
+                                   A::row_bytes(width),
+                                   B::row_bytes(width),
+                                   weight_blocks,
+                                   (weight_blocks + kSweepBlocks - 1) / kSweepBlocks,
+                                   wave_index() % kTeamWaves * WAVE + lane_index(),
+                                   team,
+                                   index,
+                                   token,
+                                   index % ROWS,
+                                   lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 &&
+                                       token < inputs.live,
+                                   1.0f,
+                                   {},
+                                   {}};
+  aim_rows<Gated>(stream, row);
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
-    if (slot >= sweeps) continue;
-    fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
-    if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
+    if (slot < stream.sweeps) ask_weights<Gated>(stream, slot, slot);
   }
+#if INPUTS_FIRST
+  keep_load_order();
+  arrive(inputs, asked);
+#else
   arrive(inputs);
-  const float factor = writes ? row_factor(inputs, token) : 1.0f;
-
-  for (int pass = 0; pass < passes; pass++, row += kPassRows) {
-    float a_sums[Sums], b_sums[Sums];
-#pragma unroll
-    for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
-    const bool stores = writes && row + r < a.rows;
-    Epilogue a_epilogue = {}, b_epilogue = {};
-    if (stores) {
-      a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
-      a_epilogue.factor *= factor;
-      a_epilogue.bias *= result_factor(inputs, token);
-      if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
-      if (Gated) b_epilogue.factor *= factor;
-      if (Gated) b_epilogue.bias *= result_factor(inputs, token);
-    }
-#pragma unroll 1
-    for (int sweep = 0; sweep < sweeps; sweep += Depth) {
-      const bool last = sweep + Depth >= sweeps;
-      const bool more = !last || pass + 1 < passes;
-      if (last && more) {
-        aim(a_flight, a, a_bytes, row + kPassRows);
-        if (Gated) aim(b_flight, b, b_bytes, row + kPassRows);
-      }
-      const int next = last ? 0 : sweep + Depth;
-#pragma unroll
-      for (int slot = 0; slot < Depth; slot++) {
-        if (rounds_whole<A, Depth>() || sweep + slot < sweeps) {
-          const int wanted = (sweep + slot) * kSweepBlocks + first_weight_block;
-          const int weight_block = inside_row<A>(wanted, weight_blocks);
-          const bool inside = sweeps_whole<A>() || wanted < weight_blocks;
-          typename A::Decoded a_values[ROWS];
-          typename B::Decoded b_values[ROWS];
-#pragma unroll
-          for (int i = 0; i < ROWS; i++) {
-            // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
-            a_values[i] = A::decode(a_flight.raw[slot][i], first_weight_block);
-            if (Gated) b_values[i] = B::decode(b_flight.raw[slot][i], first_weight_block);
-          }
-#pragma unroll
-          for (int t = 0; t < Tokens; t++) {
-            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
-            if (!Gated) continue;
-            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
-          }
-        }
-        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
-          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
-          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
-        }
-      }
-    }
-    float a_sum = spread_sums(a_sums), b_sum = 0;
-    if (Gated) b_sum = spread_sums(b_sums);
-    if (kTeamWaves > 1) {
-      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
-      float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
-      shared[0][wave_index()][index] = a_sum;
-      if (Gated) shared[1][wave_index()][index] = b_sum;
-      barrier();
-      a_sum = b_sum = 0;
-#pragma unroll
-      for (int wave = 0; wave < kTeamWaves; wave++) {
-        a_sum += shared[0][team * kTeamWaves + wave][index];
-        if (Gated) b_sum += shared[1][team * kTeamWaves + wave][index];
-      }
-    }
-    if (!stores) continue;
-    float value = apply_epilogue(a_epilogue, a_sum);
-    if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
-    if (Gated && quantized.values != nullptr) {
-      results[token * kQuantizedRows + (row + r - first_row) % kQuantizedRows] = value;
-    } else {
-      a.out[result_place(inputs, token, a.stride) + u64(row + r)] = value;
-    }
-  }
+#endif
+  if (stream.writes) stream.factor = row_factor(inputs, token);
+#if INPUTS_FIRST
+  // The last pass for itself: where ways meet of which only one asks for more, waits are for the shorter one.
+  for (int pass = 0; pass + 1 < passes; pass++, row += kPassRows)
+    stream_pass<Tokens, Gated>(stream, pass, row, first_row, true, inputs, quantized, results);
+  stream_pass<Tokens, Gated>(stream, passes - 1, row, first_row, false, inputs, quantized, results);
+#else
+  for (int pass = 0; pass < passes; pass++, row += kPassRows)
+    stream_pass<Tokens, Gated>(stream, pass, row, first_row, pass + 1 < passes, inputs, quantized, results);
+#endif
   if (!Gated || quantized.values == nullptr) return;
   barrier();
   write_quantized_columns<Tokens>(results, quantized, inputs.first_token, inputs.live, first_row);

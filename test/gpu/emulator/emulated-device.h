@@ -58,10 +58,12 @@ DEVICE int block_x() { return emulated_block->block[0]; }
 DEVICE int block_y() { return emulated_block->block[1]; }
 DEVICE int block_z() { return emulated_block->block[2]; }
 DEVICE void barrier() { emulated_block->barrier(emulated_block); }
+DEVICE void memory_barrier() { barrier(); }
 DEVICE void wave_barrier() { emulated_block->wave_barrier(emulated_block); }
 DEVICE u32 wave_exchange(u32 value, int source_lane) {
   return emulated_block->exchange(emulated_block, value, source_lane);
 }
+DEVICE u32 wave_xor(u32 value, int mask) { return wave_exchange(value, (thread_index() % WAVE) ^ mask); }
 
 DEVICE int dot4(int left, int right, int accumulator) {
   for (int byte = 0; byte < 32; byte += 8) accumulator += int(i8(left >> byte)) * int(i8(right >> byte));
@@ -128,8 +130,15 @@ DEVICE Words4 emulated_load(const void* address) {
   if (__builtin_expect((reinterpret_cast<u64>(address) & 15) != 0, 0)) __builtin_trap();
   return *static_cast<const Words4*>(address);
 }
+template <typename Element>
+DEVICE Element* global_pointer(u64 address) {
+  return reinterpret_cast<Element*>(address);
+}
 DEVICE Words4 load_once(const void* address) { return emulated_load(address); }
 DEVICE Words4 load_shared(const void* address) { return emulated_load(address); }
+
+DEVICE void keep_load_order() {}
+DEVICE void settle(float&) {}
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 DEVICE void device_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

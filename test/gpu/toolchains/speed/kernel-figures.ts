@@ -35,7 +35,7 @@ export interface KernelFigures {
   readonly dpp: number;
   readonly sharedLoads: number;
   readonly matrix: number;
-  /** Barriers with an invalidation of the cache behind them. */
+  /** Barriers with an invalidation of the cache right behind them. */
   readonly invalidations: number;
   /** Issue slots of a turn of the hot loop; for each byte that it streams; and how many the card has for a byte. */
   readonly slots: number;
@@ -79,7 +79,7 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
     dpp: count(isDpp),
     sharedLoads: body.filter(isSharedLoad).length,
     matrix: body.filter(isMatrix).length,
-    invalidations: count(isBarrier) === 0 ? 0 : count(isInvalidation),
+    invalidations: all.filter((instruction, index) => isBarrier(instruction) && isFollowedByInvalidation(all, index)).length,
     slots: slots(body),
     slotsPerByte: slots(body) / (regionBytes(hot, body) * card.device.waveSize),
     budget: slotsPerByte(card),
@@ -89,6 +89,11 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
     neededBytes: Math.min(neededBytes(card), hot.kind === "stream" ? hot.streamedBytes / 2 : Infinity),
     region: body,
   };
+}
+
+/** Fences of the whole device have theirs elsewhere. */
+function isFollowedByInvalidation(all: readonly Instruction[], barrier: number): boolean {
+  return all.slice(barrier + 1, barrier + 4).some(isInvalidation);
 }
 
 const slots = (body: readonly Instruction[]): number =>

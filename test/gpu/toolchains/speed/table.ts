@@ -14,7 +14,7 @@ const MARKS = ["<!-- figures -->", "<!-- end of figures -->"] as const;
 export type Shown = Readonly<Record<(typeof COLUMNS)[number], string>>;
 export type ShownFigures = Readonly<Record<string, Readonly<Record<string, Shown>>>>;
 
-const COLUMNS = ["registers", "LDS KB", "waves", "slots", "mca", "wait", "in flight", "LDS loads"] as const;
+const COLUMNS = ["registers", "LDS KB", "waves", "slots", "mca", "wait", "in flight", "LDS loads", "exchanges"] as const;
 
 export function shownFigures(measured: readonly MeasuredKernel[]): Readonly<Record<string, Shown>> {
   return Object.fromEntries(measured.map((kernel) => [kernel.hot.label, shown(kernel)]));
@@ -33,6 +33,7 @@ function shown({ hot, figures, modelCycles }: MeasuredKernel): Shown {
     mca: hot.kind === "matrix" || perByte === undefined ? "" : percent(perByte),
     wait: String(figures.waitDistance),
     "in flight": hot.kind === "stream" ? `${mb(bytesInFlight)} of ${mb(figures.neededBytes)}` : mb(bytesInFlight),
+    exchanges: `${figures.dpp} + ${figures.laneExchanges}`,
     "LDS loads": hot.kind === "stream" ? "" : perMatrix(figures.sharedLoads),
   };
 }
