@@ -17,6 +17,7 @@
   extern "C" __global__ void __launch_bounds__(threads, RESIDENT_BLOCKS) name(const __grid_constant__ Arguments a)
 
 DEVICE int thread_index() { return threadIdx.x; }
+DEVICE int wave_index() { return thread_index() / WAVE; }
 DEVICE int block_x() { return blockIdx.x; }
 DEVICE int block_y() { return blockIdx.y; }
 DEVICE int block_z() { return blockIdx.z; }
@@ -101,6 +102,9 @@ DEVICE Element* global_pointer(u64 address) {
   return reinterpret_cast<Element*>(address);
 }
 
+/** `bytes` past a place that is the same for all lanes. */
+DEVICE const u8* lane_place(const u8* place, int bytes) { return place + bytes; }
+
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {
   Words4 words;
@@ -122,6 +126,7 @@ DEVICE Words4 load_shared(const void* address) {
 /** Loads of NVIDIA's arrive in any order. */
 DEVICE void keep_load_order() {}
 DEVICE void settle(float&) {}
+DEVICE int anew(int value) { return value; }
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return atomicAdd(address, value); }
 /** What this thread wrote before is visible to the device before what it writes after. */

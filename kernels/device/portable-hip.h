@@ -10,6 +10,8 @@
       const Arguments a)
 
 DEVICE int thread_index() { return __builtin_amdgcn_workitem_id_x(); }
+/** Said to be the same for all lanes: what depends on it alone is computed once for the wave, addresses among it. */
+DEVICE int wave_index() { return __builtin_amdgcn_readfirstlane(thread_index() / WAVE); }
 DEVICE int block_x() { return __builtin_amdgcn_workgroup_id_x(); }
 DEVICE int block_y() { return __builtin_amdgcn_workgroup_id_y(); }
 DEVICE int block_z() { return __builtin_amdgcn_workgroup_id_z(); }
@@ -152,6 +154,9 @@ DEVICE Element* global_pointer(u64 address) {
   return (Element*)(__attribute__((address_space(1))) Element*)address;
 }
 
+/** `bytes` past a place that is the same for all lanes: never negative, so that the load adds it, not the vector unit. */
+DEVICE const u8* lane_place(const u8* place, int bytes) { return place + u32(bytes); }
+
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {
   typedef u32 Vector __attribute__((ext_vector_type(4)));
@@ -173,6 +178,14 @@ DEVICE void keep_load_order() {
 #endif
 }
 
+/**
+ * The same value, of which the compiler does not know that it is the same in every turn of a loop: offsets of loads that it
+ * would widen before the loop are no longer offsets to it.
+ */
+DEVICE int anew(int value) {
+  asm volatile("" : "+v"(value));
+  return value;
+}
 /** The value is computed before this, not where it is first wanted: what it is computed from gives its registers back. */
 DEVICE void settle(float& value) { asm volatile("" : "+v"(value)); }
 

@@ -27,7 +27,6 @@ struct alignas(16) Words4 {
 #endif
 
 DEVICE int lane_index() { return thread_index() % WAVE; }
-DEVICE int wave_index() { return thread_index() / WAVE; }
 
 DEVICE u32 bits_of(float value) { return __builtin_bit_cast(u32, value); }
 DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }

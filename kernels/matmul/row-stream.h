@@ -147,10 +147,10 @@ struct RowStream {
   Flight<B, Depth> b_flight;
 };
 
-/** Asks for a sweep's weights. */
+/** Asks for a sweep's weights; `first` is the lane's weight block in the first sweep. */
 template <bool Gated, typename A, typename B, int Depth>
-DEVICE void ask_weights(RowStream<A, B, Depth>& stream, int slot, int sweep) {
-  const int weight_block = sweep * kSweepBlocks + stream.first_weight_block;
+DEVICE void ask_weights(RowStream<A, B, Depth>& stream, int slot, int sweep, int first) {
+  const int weight_block = sweep * kSweepBlocks + first;
   fetch(stream.a_flight, slot, stream.weight_blocks, weight_block);
   if (Gated) fetch(stream.b_flight, slot, stream.weight_blocks, weight_block);
 }
@@ -192,7 +192,7 @@ DEVICE void multiply_weights(RowStream<A, B, Depth>& stream, int slot, int sweep
 template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
 DEVICE void multiply_rows(RowStream<A, B, Depth>& stream, int row, bool more_passes, const Inputs& inputs,
                           float (&a_sums)[ROWS * Tokens], float (&b_sums)[ROWS * Tokens]) {
-  const int sweeps = stream.sweeps;
+  const int sweeps = stream.sweeps, first = anew(stream.first_weight_block);
 #pragma unroll(WIDTH > 0 ? RING_TURNS : 1)
   for (int sweep = 0; sweep < sweeps; sweep += Depth) {
     const bool last = sweep + Depth >= sweeps;
@@ -209,7 +209,7 @@ DEVICE void multiply_rows(RowStream<A, B, Depth>& stream, int row, bool more_pas
         if (Gated) settle(b_sums[i]);
       }
       keep_load_order();
-      if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) ask_weights<Gated>(stream, slot, next + slot);
+      if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) ask_weights<Gated>(stream, slot, next + slot, first);
       keep_load_order();
     }
   }
@@ -297,7 +297,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
   aim_rows<Gated>(stream, row);
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
-    if (slot < stream.sweeps) ask_weights<Gated>(stream, slot, slot);
+    if (slot < stream.sweeps) ask_weights<Gated>(stream, slot, slot, stream.first_weight_block);
   }
 #if INPUTS_FIRST
   keep_load_order();

@@ -57,6 +57,7 @@ DEVICE int thread_index() { return emulated_block->thread; }
 DEVICE int block_x() { return emulated_block->block[0]; }
 DEVICE int block_y() { return emulated_block->block[1]; }
 DEVICE int block_z() { return emulated_block->block[2]; }
+DEVICE int wave_index() { return thread_index() / WAVE; }
 DEVICE void barrier() { emulated_block->barrier(emulated_block); }
 DEVICE void memory_barrier() { barrier(); }
 DEVICE void wave_barrier() { emulated_block->wave_barrier(emulated_block); }
@@ -134,11 +135,13 @@ template <typename Element>
 DEVICE Element* global_pointer(u64 address) {
   return reinterpret_cast<Element*>(address);
 }
+DEVICE const u8* lane_place(const u8* place, int bytes) { return place + bytes; }
 DEVICE Words4 load_once(const void* address) { return emulated_load(address); }
 DEVICE Words4 load_shared(const void* address) { return emulated_load(address); }
 
 DEVICE void keep_load_order() {}
 DEVICE void settle(float&) {}
+DEVICE int anew(int value) { return value; }
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 DEVICE void device_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -9,11 +9,6 @@ export interface Instruction {
   readonly target?: number;
 }
 
-export interface Loop {
-  readonly first: number;
-  readonly last: number;
-}
-
 export interface KernelCode {
   readonly name: string;
   readonly instructions: readonly Instruction[];
@@ -47,21 +42,6 @@ export function readDisassembly(text: string): ReadonlyMap<string, KernelCode> {
     });
   }
   return kernels;
-}
-
-/**
- * Stretches of code that a branch at their end leads back to the beginning of, the innermost first. Compilers lay loops out
- * without gaps but for blocks that they move to the end, which are missing here.
- */
-export function loopsOf({ instructions }: KernelCode): readonly Loop[] {
-  const indexOf = new Map(instructions.map(({ address }, index) => [address, index]));
-  const lasts = new Map<number, number>();
-  for (const [last, { target }] of instructions.entries()) {
-    const first = target === undefined ? undefined : indexOf.get(target);
-    if (first !== undefined && first <= last) lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
-  }
-  const loops = [...lasts].map(([first, last]) => ({ first, last }));
-  return loops.toSorted((left, right) => left.last - left.first - (right.last - right.first));
 }
 
 /** Instructions that no unit executes: waits and hints. */

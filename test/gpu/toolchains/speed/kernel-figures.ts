@@ -18,10 +18,10 @@ import {
   isStreamed,
   type KernelCode,
   loadedBytes,
-  loopsOf,
   slotsOf,
 } from "./disassembly.js";
 import type { HotKernel } from "./hot-kernels.js";
+import { loopsOf } from "./loops.js";
 
 export interface KernelFigures {
   readonly registers: number;
@@ -49,10 +49,9 @@ export interface KernelFigures {
   readonly region: readonly Instruction[];
 }
 
-/** Instructions of a wave that are executed once for each turn, and the weights that a lane takes in it. */
+/** The part of a kernel that its time goes to: a loop, or all of it if none does the work. */
 interface Region {
-  readonly first: number;
-  readonly last: number;
+  readonly body: readonly Instruction[];
   readonly isLoop: boolean;
 }
 
@@ -65,9 +64,9 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
   const waves = Math.min(possible, (hot.blocks * blockWaves) / simds);
   const all = code.instructions;
   const region = hotRegion(hot, code);
-  const body = all.slice(region.first, region.last + 1);
+  const { body } = region;
   const count = (matches: (instruction: Instruction) => boolean): number => all.filter(matches).length;
-  const flight = flightOf(hot, code, region, card.device.waveSize);
+  const flight = flightOf(hot, region, card.device.waveSize);
   return {
     registers: use.vectorRegisters,
     stackBytes: use.stackBytes,
@@ -108,17 +107,13 @@ function worksOn({ kind, bytesPerWeight }: HotKernel): (instruction: Instruction
 /** The innermost loop that does most of the work, or all between the first load and the last work if none does. */
 function hotRegion(hot: HotKernel, code: KernelCode): Region {
   const isWork = worksOn(hot);
-  const work = (first: number, last: number): number =>
-    code.instructions.slice(first, last + 1).filter(isWork).length;
-  const loops = loopsOf(code).map((loop) => ({ ...loop, work: work(loop.first, loop.last) }));
-  const most = loops.reduce((highest, loop) => Math.max(highest, loop.work), 0);
-  const lastWork = code.instructions.findLastIndex(isWork);
-  const firstLoad = code.instructions.findIndex(isStreamed);
-  const whole = { first: Math.max(0, firstLoad), last: lastWork, isLoop: false };
-  if (most === 0) return whole;
+  const loops = loopsOf(code).map((body) => ({ body, work: body.filter(isWork).length }));
+  const most = loops.reduce((highest, { work }) => Math.max(highest, work), 0);
   // A nest has the work of its innermost loop; loops of other matrices have about as much.
-  const found = loops.find((loop) => loop.work >= most / 2);
-  return found === undefined ? whole : { first: found.first, last: found.last, isLoop: true };
+  const found = loops.find(({ work }) => work > 0 && work >= most / 2);
+  if (found !== undefined) return { body: found.body, isLoop: true };
+  const first = Math.max(0, code.instructions.findIndex(isStreamed));
+  return { body: code.instructions.slice(first, code.instructions.findLastIndex(isWork) + 1), isLoop: false };
 }
 
 /** What a lane streams in the region: by the dot products that it makes, or by what it loads. */
@@ -140,14 +135,14 @@ interface Flight {
  * Loads on their way, in order, as a wave goes through the region: twice through a loop, of which the second turn counts. All
  * ways through it are taken one after the other.
  */
-function flightOf({ kind }: HotKernel, { instructions }: KernelCode, region: Region, lanes: number): Flight {
+function flightOf({ kind }: HotKernel, { body, isLoop }: Region, lanes: number): Flight {
   const counts = kind === "stream" ? isStreamed : isGlobalLoad;
   const outstanding: { readonly issued: number; readonly bytes: number }[] = [];
   let issued = 0;
   let waitDistance = Infinity;
   const found: number[] = [];
-  for (const turn of region.isLoop ? [0, 1, 2] : [2]) {
-    for (const instruction of instructions.slice(region.first, region.last + 1)) {
+  for (const turn of isLoop ? [0, 1, 2] : [2]) {
+    for (const instruction of body) {
       issued += slotsOf(instruction) === 0 ? 0 : 1;
       if (isGlobalLoad(instruction))
         outstanding.push({ issued, bytes: counts(instruction) ? loadedBytes(instruction) : 0 });
