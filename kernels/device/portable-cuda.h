@@ -7,6 +7,7 @@
 
 #define DEVICE static __device__ __forceinline__
 #define CONSTANT static __device__ const
+#define INLINE_LAMBDA
 #define SHARED __shared__
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(16) u8 name[]
 /** Blocks that a multiprocessor shall hold at a time: a file that must not take too many registers says more. */
@@ -102,8 +103,8 @@ DEVICE Element* global_pointer(u64 address) {
   return reinterpret_cast<Element*>(address);
 }
 
-/** `bytes` past a place that is the same for all lanes. */
-DEVICE const u8* lane_place(const u8* place, int bytes) { return place + bytes; }
+/** `bytes` and `more` past a place that is the same for all lanes. */
+DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + bytes + more; }
 
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {

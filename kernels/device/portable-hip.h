@@ -3,6 +3,7 @@
 
 #define DEVICE static inline __attribute__((device)) __attribute__((always_inline))
 #define CONSTANT static __attribute__((device)) const
+#define INLINE_LAMBDA __attribute__((always_inline))
 #define SHARED __attribute__((shared))
 #define DYNAMIC_SHARED(name) extern __attribute__((shared)) __attribute__((aligned(16))) u8 name[]
 #define KERNEL(name, Arguments, threads)                                                                       \
@@ -154,8 +155,8 @@ DEVICE Element* global_pointer(u64 address) {
   return (Element*)(__attribute__((address_space(1))) Element*)address;
 }
 
-/** `bytes` past a place that is the same for all lanes: never negative, so that the load adds it, not the vector unit. */
-DEVICE const u8* lane_place(const u8* place, int bytes) { return place + u32(bytes); }
+/** `bytes` and `more` past a place that is the same for all lanes: never negative, so that the load adds it, not the vector unit. */
+DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + u32(bytes + more); }
 
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {

@@ -48,11 +48,12 @@
 // the turn that asked for it: where the width is known, the turns are written out.
 #if defined(__CUDA_ARCH__)
 #define INPUTS_FIRST 0
-#define RING_TURNS 1
 #else
 #define INPUTS_FIRST 1
-#define RING_TURNS 8
 #endif
+
+constexpr int kRingTurns = INPUTS_FIRST ? 8 : 1;
+constexpr int kRowTurns = WIDTH > 0 ? kRingTurns : 1;
 
 constexpr int kStreamWaves = THREADS / WAVE;
 constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
@@ -131,137 +132,6 @@ DEVICE u64 result_place(const Inputs& inputs, int token, int stride) {
   return u64(inputs.first_token + token) * u64(stride);
 }
 
-/** What a block knows of the rows that it streams, the same in all passes. */
-template <typename A, typename B, int Depth>
-struct RowStream {
-  const Matmul& a;
-  const Matmul& b;
-  u64 a_bytes, b_bytes;
-  int weight_blocks, sweeps, first_weight_block;
-  int team;
-  /** The sum that this lane takes to its end, whose it is, and a factor of the token's results. */
-  int index, token, row_in_team;
-  bool writes;
-  float factor;
-  Flight<A, Depth> a_flight;
-  Flight<B, Depth> b_flight;
-};
-
-/** Asks for a sweep's weights; `first` is the lane's weight block in the first sweep. */
-template <bool Gated, typename A, typename B, int Depth>
-DEVICE void ask_weights(RowStream<A, B, Depth>& stream, int slot, int sweep, int first) {
-  const int weight_block = sweep * kSweepBlocks + first;
-  fetch(stream.a_flight, slot, stream.weight_blocks, weight_block);
-  if (Gated) fetch(stream.b_flight, slot, stream.weight_blocks, weight_block);
-}
-
-template <bool Gated, typename A, typename B, int Depth>
-DEVICE void aim_rows(RowStream<A, B, Depth>& stream, int row) {
-  aim(stream.a_flight, stream.a, stream.a_bytes, row);
-  if (Gated) aim(stream.b_flight, stream.b, stream.b_bytes, row);
-}
-
-/** Adds the products of what is in a slot, which is of this sweep. */
-template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
-DEVICE void multiply_weights(RowStream<A, B, Depth>& stream, int slot, int sweep, const Inputs& inputs,
-                          float (&a_sums)[ROWS * Tokens], float (&b_sums)[ROWS * Tokens]) {
-  const int wanted = sweep * kSweepBlocks + stream.first_weight_block;
-  const int weight_block = inside_row<A>(wanted, stream.weight_blocks);
-  const bool inside = sweeps_whole<A>() || wanted < stream.weight_blocks;
-  typename A::Decoded a_values[ROWS];
-  typename B::Decoded b_values[ROWS];
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
-    a_values[i] = A::decode(stream.a_flight.raw[slot][i], stream.first_weight_block);
-    if (Gated) b_values[i] = B::decode(stream.b_flight.raw[slot][i], stream.first_weight_block);
-  }
-#pragma unroll
-  for (int t = 0; t < Tokens; t++) {
-    const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
-    if (!Gated) continue;
-    const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
-  }
-}
-
-/** All sweeps of ROWS rows from `row` on; `more_passes`: then asks for the first weights of the next pass. */
-template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
-DEVICE void multiply_rows(RowStream<A, B, Depth>& stream, int row, bool more_passes, const Inputs& inputs,
-                          float (&a_sums)[ROWS * Tokens], float (&b_sums)[ROWS * Tokens]) {
-  const int sweeps = stream.sweeps, first = anew(stream.first_weight_block);
-#pragma unroll(WIDTH > 0 ? RING_TURNS : 1)
-  for (int sweep = 0; sweep < sweeps; sweep += Depth) {
-    const bool last = sweep + Depth >= sweeps;
-    const bool more = !last || more_passes;
-    if (last && more) aim_rows<Gated>(stream, row + kPassRows);
-    const int next = last ? 0 : sweep + Depth;
-#pragma unroll
-    for (int slot = 0; slot < Depth; slot++) {
-      if (rounds_whole<A, Depth>() || sweep + slot < sweeps)
-        multiply_weights<Tokens, Gated>(stream, slot, sweep + slot, inputs, a_sums, b_sums);
-#pragma unroll
-      for (int i = 0; i < ROWS * Tokens; i++) {
-        settle(a_sums[i]);
-        if (Gated) settle(b_sums[i]);
-      }
-      keep_load_order();
-      if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) ask_weights<Gated>(stream, slot, next + slot, first);
-      keep_load_order();
-    }
-  }
-}
-
-/** One pass over rows: `row` is the team's first, `first_row` the block's. */
-template <int Tokens, bool Gated, typename A, typename B, int Depth, typename Inputs>
-DEVICE void stream_pass(RowStream<A, B, Depth>& stream, int pass, int row, int first_row, bool more_passes,
-                        const Inputs& inputs, const QuantizedTarget& quantized, float* results) {
-  constexpr int Sums = ROWS * Tokens;
-  SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
-  const Matmul &a = stream.a, &b = stream.b;
-  const int own_row = row + stream.row_in_team, token = stream.token;
-  float a_sums[Sums], b_sums[Sums];
-#pragma unroll
-  for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
-  const bool stores = stream.writes && own_row < a.rows;
-  Epilogue a_epilogue = {}, b_epilogue = {};
-  if (stores) {
-    a_epilogue = load_epilogue(a, inputs.first_token + token, own_row);
-    a_epilogue.factor *= stream.factor;
-    a_epilogue.bias *= result_factor(inputs, token);
-    if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, own_row);
-    if (Gated) b_epilogue.factor *= stream.factor;
-    if (Gated) b_epilogue.bias *= result_factor(inputs, token);
-  }
-  multiply_rows<Tokens, Gated>(stream, row, more_passes, inputs, a_sums, b_sums);
-  float a_sum = spread_sums(a_sums), b_sum = 0;
-  if (Gated) b_sum = spread_sums(b_sums);
-  if (kTeamWaves > 1) {
-    // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
-    float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
-    shared[0][wave_index()][stream.index] = a_sum;
-    if (Gated) shared[1][wave_index()][stream.index] = b_sum;
-    barrier();
-    a_sum = b_sum = 0;
-#pragma unroll
-    for (int wave = 0; wave < kTeamWaves; wave++) {
-      a_sum += shared[0][stream.team * kTeamWaves + wave][stream.index];
-      if (Gated) b_sum += shared[1][stream.team * kTeamWaves + wave][stream.index];
-    }
-  }
-  if (!stores) return;
-  float value = apply_epilogue(a_epilogue, a_sum);
-  if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
-  if (Gated && quantized.values != nullptr) {
-    results[token * kQuantizedRows + (own_row - first_row) % kQuantizedRows] = value;
-  } else {
-    a.out[result_place(inputs, token, a.stride) + u64(own_row)] = value;
-  }
-}
-
 /** Rows first_row on of one matmul, or of gate (`a`) and up (`b`). Inputs: live and first_token, arrive(inputs), which
  *  waits for the launches before this one, and then row_factor(inputs, token), a factor of that token's results. All
  *  threads of the block come here. */
@@ -270,34 +140,32 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
                         const QuantizedTarget& quantized) {
   constexpr int Sums = ROWS * Tokens;
   constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
+  SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
   SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
-  const int team = wave_index() / kTeamWaves, index = lane_index() * Sums / WAVE, token = index / ROWS;
+  const int team = wave_index() / kTeamWaves;
+  const int first_weight_block = wave_index() % kTeamWaves * WAVE + lane_index();
   const int weight_blocks = A::weight_blocks(width);
+  const int sweeps = (weight_blocks + kSweepBlocks - 1) / kSweepBlocks;
+  const u64 a_bytes = A::row_bytes(width), b_bytes = B::row_bytes(width);
+  // The sum that this lane takes to its end.
+  const int index = lane_index() * Sums / WAVE;
+  const int token = index / ROWS, r = index % ROWS;
+  const bool writes = lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 && token < inputs.live;
   int row = first_row + team * ROWS;
+
 #if INPUTS_FIRST
   const auto asked = ask(inputs);
   keep_load_order();
 #endif
-  RowStream<A, B, Depth> stream = {a,
-                                   b,
-                                   A::row_bytes(width),
-                                   B::row_bytes(width),
-                                   weight_blocks,
-                                   (weight_blocks + kSweepBlocks - 1) / kSweepBlocks,
-                                   wave_index() % kTeamWaves * WAVE + lane_index(),
-                                   team,
-                                   index,
-                                   token,
-                                   index % ROWS,
-                                   lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 &&
-                                       token < inputs.live,
-                                   1.0f,
-                                   {},
-                                   {}};
-  aim_rows<Gated>(stream, row);
+  Flight<A, Depth> a_flight;
+  Flight<B, Depth> b_flight;
+  aim(a_flight, a, a_bytes, row);
+  if (Gated) aim(b_flight, b, b_bytes, row);
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
-    if (slot < stream.sweeps) ask_weights<Gated>(stream, slot, slot, stream.first_weight_block);
+    if (slot >= sweeps) continue;
+    fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
+    if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
   }
 #if INPUTS_FIRST
   keep_load_order();
@@ -305,15 +173,101 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
 #else
   arrive(inputs);
 #endif
-  if (stream.writes) stream.factor = row_factor(inputs, token);
+  const float factor = writes ? row_factor(inputs, token) : 1.0f;
+
+  /** `more_passes`: then asks for the first weights of the next pass. */
+  const auto stream_pass = [&](int pass, bool more_passes) INLINE_LAMBDA {
+    float a_sums[Sums], b_sums[Sums];
+#pragma unroll
+    for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
+    const bool stores = writes && row + r < a.rows;
+    Epilogue a_epilogue = {}, b_epilogue = {};
+    if (stores) {
+      a_epilogue = load_epilogue(a, inputs.first_token + token, row + r);
+      a_epilogue.factor *= factor;
+      a_epilogue.bias *= result_factor(inputs, token);
+      if (Gated) b_epilogue = load_epilogue(b, inputs.first_token + token, row + r);
+      if (Gated) b_epilogue.factor *= factor;
+      if (Gated) b_epilogue.bias *= result_factor(inputs, token);
+    }
+    const int asked_block = anew(first_weight_block);
+#pragma unroll(kRowTurns)
+    for (int sweep = 0; sweep < sweeps; sweep += Depth) {
+      const bool last = sweep + Depth >= sweeps;
+      const bool more = !last || more_passes;
+      if (last && more) {
+        aim(a_flight, a, a_bytes, row + kPassRows);
+        if (Gated) aim(b_flight, b, b_bytes, row + kPassRows);
+      }
+      const int next = last ? 0 : sweep + Depth;
+#pragma unroll
+      for (int slot = 0; slot < Depth; slot++) {
+        if (rounds_whole<A, Depth>() || sweep + slot < sweeps) {
+          const int wanted = (sweep + slot) * kSweepBlocks + first_weight_block;
+          const int weight_block = inside_row<A>(wanted, weight_blocks);
+          const bool inside = sweeps_whole<A>() || wanted < weight_blocks;
+          typename A::Decoded a_values[ROWS];
+          typename B::Decoded b_values[ROWS];
+#pragma unroll
+          for (int i = 0; i < ROWS; i++) {
+            // A decoder looks at the weight block's place among eight only, which is a lane's own in every sweep.
+            a_values[i] = A::decode(a_flight.raw[slot][i], first_weight_block);
+            if (Gated) b_values[i] = B::decode(b_flight.raw[slot][i], first_weight_block);
+          }
+#pragma unroll
+          for (int t = 0; t < Tokens; t++) {
+            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
+            if (!Gated) continue;
+            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < Sums; i++) {
+          settle(a_sums[i]);
+          if (Gated) settle(b_sums[i]);
+        }
+        keep_load_order();
+        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
+          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
+          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
+        }
+        keep_load_order();
+      }
+    }
+    float a_sum = spread_sums(a_sums), b_sum = 0;
+    if (Gated) b_sum = spread_sums(b_sums);
+    if (kTeamWaves > 1) {
+      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
+      float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
+      shared[0][wave_index()][index] = a_sum;
+      if (Gated) shared[1][wave_index()][index] = b_sum;
+      barrier();
+      a_sum = b_sum = 0;
+#pragma unroll
+      for (int wave = 0; wave < kTeamWaves; wave++) {
+        a_sum += shared[0][team * kTeamWaves + wave][index];
+        if (Gated) b_sum += shared[1][team * kTeamWaves + wave][index];
+      }
+    }
+    if (!stores) return;
+    float value = apply_epilogue(a_epilogue, a_sum);
+    if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
+    if (Gated && quantized.values != nullptr) {
+      results[token * kQuantizedRows + (row + r - first_row) % kQuantizedRows] = value;
+    } else {
+      a.out[result_place(inputs, token, a.stride) + u64(row + r)] = value;
+    }
+  };
 #if INPUTS_FIRST
   // The last pass for itself: where ways meet of which only one asks for more, waits are for the shorter one.
-  for (int pass = 0; pass + 1 < passes; pass++, row += kPassRows)
-    stream_pass<Tokens, Gated>(stream, pass, row, first_row, true, inputs, quantized, results);
-  stream_pass<Tokens, Gated>(stream, passes - 1, row, first_row, false, inputs, quantized, results);
+  for (int pass = 0; pass + 1 < passes; pass++, row += kPassRows) stream_pass(pass, true);
+  stream_pass(passes - 1, false);
 #else
-  for (int pass = 0; pass < passes; pass++, row += kPassRows)
-    stream_pass<Tokens, Gated>(stream, pass, row, first_row, pass + 1 < passes, inputs, quantized, results);
+  for (int pass = 0; pass < passes; pass++, row += kPassRows) stream_pass(pass, pass + 1 < passes);
 #endif
   if (!Gated || quantized.values == nullptr) return;
   barrier();

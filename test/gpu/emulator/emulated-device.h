@@ -9,6 +9,7 @@
 // Uninitialised ones lie in .bss, which holds nothing else and is filled with NaNs before each block.
 #define DEVICE static inline
 #define CONSTANT static const
+#define INLINE_LAMBDA
 #define SHARED static
 #define DYNAMIC_SHARED(name) u8* const name = static_cast<u8*>(emulated_block->dynamic_shared)
 #define EMULATED_KERNEL_MARK __attribute__((section("emulated_kernels"), used))
@@ -135,7 +136,7 @@ template <typename Element>
 DEVICE Element* global_pointer(u64 address) {
   return reinterpret_cast<Element*>(address);
 }
-DEVICE const u8* lane_place(const u8* place, int bytes) { return place + bytes; }
+DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + bytes + more; }
 DEVICE Words4 load_once(const void* address) { return emulated_load(address); }
 DEVICE Words4 load_shared(const void* address) { return emulated_load(address); }
 
