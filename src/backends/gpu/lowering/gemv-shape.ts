@@ -25,6 +25,9 @@ const MANY_ROWS = 16;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
 
+/** Weight blocks of a row that are on their way to a lane, at most. */
+const MAX_DEPTH = 4;
+
 /** Tokens that one block makes, as the kernels' names have them. */
 export const TOKEN_BUCKETS = [1, 2, 4, 8] as const;
 export type TokenBucket = (typeof TOKEN_BUCKETS)[number];
@@ -74,7 +77,9 @@ export function usualGemvParameters(
     sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
-  return { rows: rowsTogether, split, depth: depthOf(tokens, gated, width, waveSize), threads, blocks: BLOCKS_WANTED };
+  // Plain floats take four registers for 16 bytes and none to decode them.
+  const depth = floats && waveSize === 64 && tokens === 1 ? MAX_DEPTH : depthOf(tokens, gated, width, waveSize);
+  return { rows: rowsTogether, split, depth, threads, blocks: BLOCKS_WANTED };
 }
 
 export function usualThreads(waveSize: 32 | 64): number {
@@ -103,6 +108,7 @@ export function gemvShape(
       ? QUANTIZED_ROWS / passRows
       : Math.max(1, Math.floor(allRows / (passRows * parameters.blocks * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
+  const hasOwnWidth = !floats || waveSize === 64;
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
   return {
     defines: {
@@ -112,7 +118,7 @@ export function gemvShape(
       DEPTH: depth,
       STAGED: staged ? 1 : 0,
       // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
-      WIDTH: !floats && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
+      WIDTH: hasOwnWidth && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
     },
     passes,
     blocks: rows.map((count) => Math.ceil(count / (passes * passRows))),
@@ -138,7 +144,7 @@ function depthOf(tokens: TokenBucket, gated: boolean, width: number, waveSize: 3
   if (tokens > 1) return tokens === 2 ? 3 : gated ? 2 : 1;
   // Cards with waves of 64 hold fewer of them, and want more of their memory.
   if (gated) return waveSize === 64 ? 2 : 1;
-  return width >= LONG_ROW ? 4 : 2;
+  return width >= LONG_ROW ? MAX_DEPTH : 2;
 }
 
 /** The inputs of a block in shared memory: values, sums and scales. */

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { TemporaryFolder } from "../../../support/temporary-folder.js";
 import { report } from "../report.js";
-import { CARDS } from "./cards.js";
+import { CARDS, neededBytes } from "./cards.js";
 import { type MeasuredKernel, measureCard, missingTools } from "./measure.js";
 import { DOCUMENT, shownFigures, type ShownFigures, withTables } from "./table.js";
 
@@ -48,8 +48,11 @@ describe.skipIf(missing !== undefined).each(CARDS.map((card) => [card.architectu
     });
 
     it("need less than half of the issue slots that bandwidth leaves, to decode", () => {
-      const most = streams().filter(({ figures }) => figures.slotsPerByte >= figures.budget * MOST_SLOTS);
-      expect(most.map(({ hot, figures }) => [hot.label, figures.slotsPerByte / figures.budget])).toEqual([]);
+      // What is read in less than two latencies is not limited by bandwidth.
+      const long = streams().filter(({ hot }) => hot.streamedBytes >= 2 * neededBytes(card));
+      expect(long.length).toBeGreaterThan(5);
+      const most = long.filter(({ figures }) => figures.vectorSlotsPerByte >= figures.budget * MOST_SLOTS);
+      expect(most.map(({ hot, figures }) => [hot.label, figures.vectorSlotsPerByte / figures.budget])).toEqual([]);
     });
 
     it("have bytes in flight for the whole bandwidth, to decode", () => {

@@ -57,6 +57,8 @@ export function slotsOf(instruction: Instruction): number {
     : 1;
 }
 
+/** Of the vector unit; SIMDs issue other kinds, of other waves, in the same cycle (CDNA3 and RDNA3 instruction set guides). */
+export const isVector = ({ name }: Instruction): boolean => name.startsWith("v_");
 export const isFlat = ({ name }: Instruction): boolean => /^flat_(load|store|atomic)/.test(name);
 export const isGlobalLoad = ({ name }: Instruction): boolean => /^(global|flat|buffer)_load/.test(name);
 export const isSharedLoad = ({ name }: Instruction): boolean => /^ds_(load|read)/.test(name);

@@ -16,6 +16,7 @@ import {
   isMatrix,
   isSharedLoad,
   isStreamed,
+  isVector,
   type KernelCode,
   loadedBytes,
   slotsOf,
@@ -37,9 +38,11 @@ export interface KernelFigures {
   readonly matrix: number;
   /** Barriers with an invalidation of the cache right behind them. */
   readonly invalidations: number;
-  /** Issue slots of a turn of the hot loop; for each byte that it streams; and how many the card has for a byte. */
+  /** Issue slots of a turn of the hot loop, for each byte that it streams, and of these the vector unit's. */
   readonly slots: number;
   readonly slotsPerByte: number;
+  readonly vectorSlotsPerByte: number;
+  /** How many slots of one kind the card has for a byte. */
   readonly budget: number;
   /** In the hot loop: issues from the last load that a wait is for to that wait, at least; loads that stay on their way, at most. */
   readonly waitDistance: number;
@@ -65,6 +68,7 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
   const all = code.instructions;
   const region = hotRegion(hot, code);
   const { body } = region;
+  const bytes = regionBytes(hot, body) * card.device.waveSize;
   const count = (matches: (instruction: Instruction) => boolean): number => all.filter(matches).length;
   const flight = flightOf(hot, region, card.device.waveSize);
   return {
@@ -80,7 +84,8 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
     matrix: body.filter(isMatrix).length,
     invalidations: all.filter((instruction, index) => isBarrier(instruction) && isFollowedByInvalidation(all, index)).length,
     slots: slots(body),
-    slotsPerByte: slots(body) / (regionBytes(hot, body) * card.device.waveSize),
+    slotsPerByte: slots(body) / bytes,
+    vectorSlotsPerByte: slots(body.filter(isVector)) / bytes,
     budget: slotsPerByte(card),
     waitDistance: flight.waitDistance,
     bytesInFlight: flight.bytes * waves * simds,

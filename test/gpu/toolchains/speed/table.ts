@@ -29,7 +29,7 @@ function shown({ hot, figures, modelCycles }: MeasuredKernel): Shown {
     registers: `${registers}${stackBytes > 0 ? `, ${stackBytes} B of stack` : ""}${flat > 0 ? `, ${flat} flat` : ""}`,
     "LDS KB": (sharedBytes / 1024).toFixed(1),
     waves: `${waves.toFixed(1)} of ${occupancy.toFixed(1)}`,
-    slots: hot.kind === "matrix" ? `${(figures.slots / Math.max(1, matrix)).toFixed(0)} a matmul` : percent(figures.slotsPerByte),
+    slots: hot.kind === "matrix" ? `${(figures.slots / Math.max(1, matrix)).toFixed(0)} a matmul` : `${percent(figures.vectorSlotsPerByte)} of ${percent(figures.slotsPerByte)}`,
     mca: hot.kind === "matrix" || perByte === undefined ? "" : percent(perByte),
     wait: String(figures.waitDistance),
     "in flight": hot.kind === "stream" ? `${mb(bytesInFlight)} of ${mb(figures.neededBytes)}` : mb(bytesInFlight),
