@@ -48,18 +48,20 @@ DEVICE NormedAsked ask(const QuantizedInputs& inputs) {
   return {hold_norm_weights(inputs.norm_weight, inputs.width), hold_normed_row(normed_row(inputs, 0), inputs.width)};
 }
 
-/** `row`: the first. */
-DEVICE void stage_rows(QuantizedInputs& inputs, const NormedWeights& weights, NormedQuads row) {
+/** Rows from token `first` on, and `early` before them, if it is one; then the block has them. */
+DEVICE void stage_rows(QuantizedInputs& inputs, const NormedWeights& weights, const NormedQuads* early, int first) {
   SHARED float squares[8][kStreamWaves];
   const int chunks = inputs.width / 16;
   float* const sums = reinterpret_cast<float*>(inputs.scratch + staged_value_bytes(inputs.tokens, inputs.width));
   float* const scales = sums + inputs.tokens * chunks;
+  u32* const values = reinterpret_cast<u32*>(inputs.scratch);
+  if (early != nullptr)
+    stage_normed(*early, weights, inputs.width, 0, inputs.with_sums, {values, scales, sums, squares[0]});
 #pragma unroll
-  for (int token = 0; token < inputs.tokens; token++) {
+  for (int token = first; token < inputs.tokens; token++) {
     if (token >= inputs.live) continue;
-    if (token > 0) row = hold_normed_row(normed_row(inputs, token), inputs.width);
-    stage_normed(row, weights, inputs.width, token * chunks, inputs.with_sums,
-                 {reinterpret_cast<u32*>(inputs.scratch), scales, sums, squares[token]});
+    stage_normed(hold_normed_row(normed_row(inputs, token), inputs.width), weights, inputs.width, token * chunks,
+                 inputs.with_sums, {values, scales, sums, squares[token]});
   }
   barrier();
   inputs.values = inputs.scratch;
@@ -68,12 +70,14 @@ DEVICE void stage_rows(QuantizedInputs& inputs, const NormedWeights& weights, No
   inputs.squares = squares[0];
 }
 
-DEVICE void arrive(QuantizedInputs& inputs, const NormedAsked& asked) { stage_rows(inputs, asked.weights, asked.row); }
+DEVICE void arrive(QuantizedInputs& inputs, const NormedAsked& asked) {
+  stage_rows(inputs, asked.weights, &asked.row, 1);
+}
 
 DEVICE void arrive(QuantizedInputs& inputs) {
   const NormedWeights weights = hold_norm_weights(inputs.norm_weight, inputs.width);
   dependency_wait();
-  stage_rows(inputs, weights, hold_normed_row(normed_row(inputs, 0), inputs.width));
+  stage_rows(inputs, weights, nullptr, 0);
 }
 
 /** What the results of a token's row are multiplied by. */

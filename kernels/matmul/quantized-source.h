@@ -29,6 +29,9 @@ struct QuantizedSource {
   static constexpr int most_depth = Type == kQ5_K || Type == kQ6_K ? 2 : Type == kQ8_0 || Type == kIQ4_XS ? 3 : 4;
 #endif
 
+  /** Where they are not in shared memory there are several tokens, and no registers for their inputs. */
+  static constexpr bool loads_inputs = false;
+
   DEVICE int weight_blocks(int width) { return width / kBlockWeights; }
   DEVICE u64 row_bytes(int width) { return Weights::row_bytes(width); }
   DEVICE Raw fetch(const u8* row, int weight_blocks, int weight_block) {

@@ -9,8 +9,8 @@
 //
 // What is streamed is a Source: Raw fetch(row, weight_blocks, weight_block), Decoded decode(raw, weight_block), Operand
 // load(inputs, token, weight_block, inside) and float dot(decoded, operand, sum); weight_blocks(width) (blocks of 32
-// weights, or whatever it loads at a time), row_bytes(width), and most_depth, past which its
-// registers would cost more than they hide.
+// weights, or whatever it loads at a time), row_bytes(width), most_depth, past which its registers would cost more than they
+// hide, and loads_inputs: whether load() reads memory off the chip.
 #pragma once
 #include "device/activation.h"
 #include "rows/prepared-row.h"
@@ -156,7 +156,16 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
 #if INPUTS_FIRST
   const auto asked = ask(inputs);
   keep_load_order();
+  if (A::loads_inputs && Tokens == 1) arrive(inputs, asked);
 #endif
+  // Inputs that come from memory for every weight block are asked for with it, or waiting for them would empty the ring.
+  constexpr bool Ahead = INPUTS_FIRST && A::loads_inputs && Tokens == 1;
+  typename A::Operand ahead[Ahead ? Depth : 1];
+  const auto ask_input = [&](int slot, int wanted) INLINE_LAMBDA {
+    if (!Ahead) return;
+    ahead[Ahead ? slot : 0] = A::load(inputs, 0, inside_row<A>(wanted, weight_blocks),
+                                      sweeps_whole<A>() || wanted < weight_blocks);
+  };
   Flight<A, Depth> a_flight;
   Flight<B, Depth> b_flight;
   aim(a_flight, a, a_bytes, row);
@@ -164,12 +173,13 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
     if (slot >= sweeps) continue;
+    ask_input(slot, slot * kSweepBlocks + first_weight_block);
     fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
     if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
   }
 #if INPUTS_FIRST
   keep_load_order();
-  arrive(inputs, asked);
+  if (!Ahead) arrive(inputs, asked);
 #else
   arrive(inputs);
 #endif
@@ -216,11 +226,12 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
           }
 #pragma unroll
           for (int t = 0; t < Tokens; t++) {
-            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
+            const typename A::Operand operand =
+                Ahead ? ahead[Ahead ? slot : 0] : A::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
             if (!Gated) continue;
-            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
+            const typename B::Operand b_operand = Ahead ? operand : B::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
           }
@@ -232,6 +243,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
         }
         keep_load_order();
         if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
+          ask_input(slot, (next + slot) * kSweepBlocks + asked_block);
           fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
           if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
         }
