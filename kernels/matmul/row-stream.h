@@ -52,6 +52,8 @@
 #define INPUTS_FIRST 1
 #endif
 
+/** Where loads keep their order, one slot would be asked for and waited for in turns. */
+constexpr int kDepth = INPUTS_FIRST && DEPTH < 2 ? 2 : DEPTH;
 constexpr int kRingTurns = INPUTS_FIRST ? 8 : 1;
 constexpr int kRowTurns = WIDTH > 0 ? kRingTurns : 1;
 
@@ -139,7 +141,7 @@ template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
 DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_row, int passes, Inputs& inputs,
                         const QuantizedTarget& quantized) {
   constexpr int Sums = ROWS * Tokens;
-  constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
+  constexpr int Depth = least(kDepth, least(A::most_depth, B::most_depth));
   SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
   SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
   const int team = wave_index() / kTeamWaves;

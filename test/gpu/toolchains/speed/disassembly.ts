@@ -65,7 +65,7 @@ export const isSharedLoad = ({ name }: Instruction): boolean => /^ds_(load|read)
 export const isLaneExchange = ({ name }: Instruction): boolean => /^ds_b?permute|^ds_swizzle/.test(name);
 export const isDpp = ({ name, operands }: Instruction): boolean =>
   /_dpp|v_permlane|v_readlane/.test(name) || / (row_|quad_perm|wave_)/.test(operands);
-export const isDot4 = ({ name }: Instruction): boolean => /^v_dot4/.test(name);
+export const isDot4 = ({ name }: Instruction): boolean => name.startsWith("v_dot4");
 export const isMatrix = ({ name }: Instruction): boolean => /^v_(wmma|mfma|swmmac)/.test(name);
 export const isBarrier = ({ name }: Instruction): boolean => /^s_barrier(_signal)?$/.test(name);
 export const isInvalidation = ({ name }: Instruction): boolean =>
