@@ -24,7 +24,8 @@ struct HeldRows {
 };
 
 template <typename HeadRow, int Positions, int Threads>
-DEVICE void hold_chunk(HeldRows<HeadRow, Positions, Threads>& held, int i, const CachePlane& plane, u64 row, int chunk) {
+DEVICE void hold_chunk(HeldRows<HeadRow, Positions, Threads>& held, int i, const CachePlane& plane, u64 row,
+                       int chunk) {
   const Words4 words = load_shared(plane.rows + row * HeadRow::kBytes + chunk * 16);
   held.words[i][0] = words.x;
   held.words[i][1] = words.y;

@@ -63,22 +63,15 @@ DEVICE u32 pinned(u32 value) {
 /** What lane lane_index() ^ mask has. `mask` is a power of two, known to the compiler. */
 DEVICE u32 wave_xor(u32 value, int mask) {
   switch (mask) {
-    case 1:
-      return PINNED(DPP(value, 0xb1));  // quad_perm:[1,0,3,2]
-    case 2:
-      return PINNED(DPP(value, 0x4e));  // quad_perm:[2,3,0,1]
-    case 8:
-      return PINNED(DPP(value, 0x128));  // row_ror:8
+    case 1: return PINNED(DPP(value, 0xb1));   // quad_perm:[1,0,3,2]
+    case 2: return PINNED(DPP(value, 0x4e));   // quad_perm:[2,3,0,1]
+    case 8: return PINNED(DPP(value, 0x128));  // row_ror:8
 #if WAVE == 64
-    case 4:
-      return PINNED(DPP(DPP(value, 0x141), 0x1b));  // row_half_mirror is ^ 7, quad_perm:[3,2,1,0] ^ 3
-    case 16:
-      return PINNED(u32(__builtin_amdgcn_ds_swizzle(int(value), 0x401f)));  // ^ 16 in each half
+    case 4: return PINNED(DPP(DPP(value, 0x141), 0x1b));  // row_half_mirror is ^ 7, quad_perm:[3,2,1,0] ^ 3
+    case 16: return PINNED(u32(__builtin_amdgcn_ds_swizzle(int(value), 0x401f)));  // ^ 16 in each half
 #else
-    case 4:
-      return PINNED(DPP(value, 0x164));  // row_xmask:4
-    case 16:
-      return PINNED(__builtin_amdgcn_permlanex16(value, value, 0x76543210u, 0xfedcba98u, true, true));
+    case 4: return PINNED(DPP(value, 0x164));  // row_xmask:4
+    case 16: return PINNED(__builtin_amdgcn_permlanex16(value, value, 0x76543210u, 0xfedcba98u, true, true));
 #endif
 #if defined(__gfx950__)
     case 32: {
@@ -86,8 +79,7 @@ DEVICE u32 wave_xor(u32 value, int mask) {
       return PINNED((thread_index() & 32) == 0 ? halves[1] : halves[0]);
     }
 #endif
-    default:
-      return wave_exchange(value, (thread_index() % WAVE) ^ mask);
+    default: return wave_exchange(value, (thread_index() % WAVE) ^ mask);
   }
 }
 #undef DPP

@@ -137,11 +137,13 @@ DEVICE void store_batch(const QuantizedInputs& inputs, const StagedPlaces& to, i
     const int at = first + i * THREADS;
 #if INPUTS_FIRST
     // Past the end the last once more, as it was read: branches would send what is held through memory.
-    to.values[staged_chunk(min(at, chunks - 1))] = {held.words[i][0], held.words[i][1], held.words[i][2], held.words[i][3]};
+    to.values[staged_chunk(min(at, chunks - 1))] = {held.words[i][0], held.words[i][1], held.words[i][2],
+                                                    held.words[i][3]};
     if (inputs.with_sums) to.sums[min(at, chunks - 1)] = held.sums[i];
     to.scales[min(at, blocks - 1)] = held.scales[i];
 #else
-    if (at < chunks) to.values[staged_chunk(at)] = {held.words[i][0], held.words[i][1], held.words[i][2], held.words[i][3]};
+    if (at < chunks)
+      to.values[staged_chunk(at)] = {held.words[i][0], held.words[i][1], held.words[i][2], held.words[i][3]};
     if (inputs.with_sums && at < chunks) to.sums[at] = held.sums[i];
     if (at < blocks) to.scales[at] = held.scales[i];
 #endif

@@ -165,8 +165,8 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
   typename A::Operand ahead[Ahead ? Depth : 1];
   const auto ask_input = [&](int slot, int wanted) INLINE_LAMBDA {
     if (!Ahead) return;
-    ahead[Ahead ? slot : 0] = A::load(inputs, 0, inside_row<A>(wanted, weight_blocks),
-                                      sweeps_whole<A>() || wanted < weight_blocks);
+    ahead[Ahead ? slot : 0] =
+        A::load(inputs, 0, inside_row<A>(wanted, weight_blocks), sweeps_whole<A>() || wanted < weight_blocks);
   };
   Flight<A, Depth> a_flight;
   Flight<B, Depth> b_flight;

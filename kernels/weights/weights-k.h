@@ -98,7 +98,8 @@ struct Format<kQ6_K> : NeighbourColumns {
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 210); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
     return {load_once(lane_place(row, 0, block * 16)), load_words2(lane_place(row, blocks * 16, block * 8)),
-            load_u16(lane_place(row, blocks * 24, block * 2)), load_u16(lane_place(row, blocks * 26, (block >> 3) * 2))};
+            load_u16(lane_place(row, blocks * 24, block * 2)),
+            load_u16(lane_place(row, blocks * 26, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
@@ -137,7 +138,8 @@ struct Format<kQ3_K> : NeighbourColumns {
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 114); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
     return {load_words2(lane_place(row, 0, block * 8)), load_u32(lane_place(row, blocks * 8, block * 4)),
-            load_u16(lane_place(row, blocks * 12, block * 2)), load_u16(lane_place(row, blocks * 14, (block >> 3) * 2))};
+            load_u16(lane_place(row, blocks * 12, block * 2)),
+            load_u16(lane_place(row, blocks * 14, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;

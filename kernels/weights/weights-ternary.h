@@ -35,7 +35,8 @@ struct Format<kTQ1_0> : NeighbourColumns {
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 54); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
     return {load_u32(lane_place(row, 0, block * 4)), load_u16(lane_place(row, blocks * 4, block * 2)),
-            load_u32(lane_place(row, blocks * 6, (block >> 3) * 4)), load_u16(row + (blocks >> 3) * 52 + (block >> 3) * 2)};
+            load_u32(lane_place(row, blocks * 6, (block >> 3) * 4)),
+            load_u16(row + (blocks >> 3) * 52 + (block >> 3) * 2)};
   }
   DEVICE Block decode(const Raw& raw, int index) {
     Block block;

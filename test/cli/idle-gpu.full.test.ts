@@ -1,18 +1,16 @@
 // The same as idle.test.ts for the backend of GPUs, on the emulated HIP device, whose kernels take long to compile.
 
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { describeEmulator, emulatorEnvironment } from "../gpu/emulator/build.js";
 import { wakeUpsPerSecond } from "./idle-process.js";
 import { Served } from "./served.js";
 
-const MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 const FEW = 10;
 
 describeEmulator("an idle server on a GPU", () => {
   it.skipIf(!existsSync("/proc/self/task"))("sleeps after a request", { timeout: 600_000 }, async () => {
-    await using served = await Served.start([MODEL, "--backend", "hip"], emulatorEnvironment({}));
+    await using served = await Served.start(["--backend", "hip"], emulatorEnvironment({}));
     const response = await served.post("/v1/completions", { prompt: "Once", max_tokens: 4, temperature: 0 });
     expect(response.status).toBe(200);
     await response.arrayBuffer();

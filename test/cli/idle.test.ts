@@ -2,18 +2,16 @@
 // at a hundred watts.
 
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { wakeUpsPerSecond } from "./idle-process.js";
 import { Served } from "./served.js";
 
-const MODEL = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 /** A poll ten times a second would be more. */
 const FEW = 10;
 
 describe.skipIf(!existsSync("/proc/self/task"))("an idle server", () => {
   it("sleeps after a request", async () => {
-    await using served = await Served.start([MODEL, "--backend", "cpu"]);
+    await using served = await Served.start(["--backend", "cpu"]);
     const response = await served.post("/v1/completions", { prompt: "Once", max_tokens: 8, temperature: 0 });
     expect(response.status).toBe(200);
     await response.arrayBuffer();

@@ -33,7 +33,15 @@ const CARD_BACKENDS: Readonly<Record<string, string>> = { AMD: "hip", NVIDIA: "c
 
 /** The problems in the findings, the gravest first. */
 export function knownProblems(findings: Findings): readonly KnownProblem[] {
-  const problems = [backendProblems, addonProblems, cardProblems, memoryProblems, packageProblems, cacheProblems, settingProblems];
+  const problems = [
+    backendProblems,
+    addonProblems,
+    cardProblems,
+    memoryProblems,
+    packageProblems,
+    cacheProblems,
+    settingProblems,
+  ];
   const found = problems.flatMap((look) => look(findings));
   const order = ["error", "warning", "note"];
   return found.toSorted((one, other) => order.indexOf(one.severity) - order.indexOf(other.severity));

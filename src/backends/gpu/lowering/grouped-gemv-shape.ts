@@ -73,7 +73,8 @@ export function usualGroupedGemvParameters(request: GroupedGemvRequest): Grouped
   const isShort = sweepBlocks <= waveSize;
   const rowsTogether = isWide && isShort ? WIDE_WAVE_ROWS : outputs * slots < wavesWanted * 2 ? 1 : 2;
   let split = 1;
-  while (!isWide && split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2) split *= 2;
+  while (!isWide && split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2)
+    split *= 2;
   const depth = form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split));
   return { rows: rowsTogether, split, depth, threads };
 }

@@ -40,11 +40,17 @@ describe("a disassembled kernel", () => {
     expect(isStreamed(instruction("global_load_b128", "v[1:4], v[5:6], off"))).toBe(false);
     expect(isFlat(instruction("flat_load_dword"))).toBe(true);
     expect(isDpp(instruction("v_mov_b32_dpp", "v1, v2 quad_perm:[1,0,3,2]"))).toBe(true);
-    expect([instruction("s_waitcnt", "vmcnt(7) lgkmcnt(0)"), instruction("s_wait_loadcnt", "0x1f")].map(awaitedLoads)).toEqual(
-      [7, 31],
-    );
+    expect(
+      [instruction("s_waitcnt", "vmcnt(7) lgkmcnt(0)"), instruction("s_wait_loadcnt", "0x1f")].map(awaitedLoads),
+    ).toEqual([7, 31]);
     expect(awaitedLoads(instruction("s_waitcnt", "lgkmcnt(0)"))).toBeUndefined();
-    const loads = ["global_load_dwordx4", "global_load_b64", "global_load_d16_b16", "global_load_ushort", "global_load_u8"];
+    const loads = [
+      "global_load_dwordx4",
+      "global_load_b64",
+      "global_load_d16_b16",
+      "global_load_ushort",
+      "global_load_u8",
+    ];
     expect(loads.map((name) => loadedBytes(instruction(name)))).toEqual([16, 8, 2, 2, 1]);
     expect(["v_exp_f32_e32", "v_fma_f32", "s_delay_alu"].map((name) => slotsOf(instruction(name)))).toEqual([4, 1, 0]);
   });

@@ -196,7 +196,12 @@ function typesOf(defines: Defines): readonly number[] {
     .map(([, value]) => Number(value));
 }
 
-function labelOf(step: HotStep, { label, file, arguments: given }: LaunchSpec, defines: Defines, types: readonly number[]): string {
+function labelOf(
+  step: HotStep,
+  { label, file, arguments: given }: LaunchSpec,
+  defines: Defines,
+  types: readonly number[],
+): string {
   if (types.length === 0) return label;
   const names = [...new Set(types.map((type) => WEIGHT_BYTES.get(type)?.[0] ?? String(type)))].join("+");
   const many = step.tokens === 1 ? "" : `, ${step.tokens} tokens`;

@@ -82,7 +82,8 @@ export function kernelFigures(card: Card, hot: HotKernel, use: KernelUse, code: 
     dpp: count(isDpp),
     sharedLoads: body.filter(isSharedLoad).length,
     matrix: body.filter(isMatrix).length,
-    invalidations: all.filter((instruction, index) => isBarrier(instruction) && isFollowedByInvalidation(all, index)).length,
+    invalidations: all.filter((instruction, index) => isBarrier(instruction) && isFollowedByInvalidation(all, index))
+      .length,
     slots: slots(body),
     slotsPerByte: slots(body) / bytes,
     vectorSlotsPerByte: slots(body.filter(isVector)) / bytes,

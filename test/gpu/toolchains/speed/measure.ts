@@ -41,7 +41,8 @@ export async function measureCard(card: Card, folder: TemporaryFolder): Promise<
   const measured: MeasuredKernel[] = [];
   const left = kernels.entries();
   const work = async (): Promise<void> => {
-    for (const [index, hot] of left) measured[index] = await measure(card, hot, folder.file(`${card.architecture}-${index}`));
+    for (const [index, hot] of left)
+      measured[index] = await measure(card, hot, folder.file(`${card.architecture}-${index}`));
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   return measured;

@@ -14,7 +14,17 @@ const MARKS = ["<!-- figures -->", "<!-- end of figures -->"] as const;
 export type Shown = Readonly<Record<(typeof COLUMNS)[number], string>>;
 export type ShownFigures = Readonly<Record<string, Readonly<Record<string, Shown>>>>;
 
-const COLUMNS = ["registers", "LDS KB", "waves", "slots", "mca", "wait", "in flight", "LDS loads", "exchanges"] as const;
+const COLUMNS = [
+  "registers",
+  "LDS KB",
+  "waves",
+  "slots",
+  "mca",
+  "wait",
+  "in flight",
+  "LDS loads",
+  "exchanges",
+] as const;
 
 export function shownFigures(measured: readonly MeasuredKernel[]): Readonly<Record<string, Shown>> {
   return Object.fromEntries(measured.map((kernel) => [kernel.hot.label, shown(kernel)]));
@@ -24,12 +34,16 @@ function shown({ hot, figures, modelCycles }: MeasuredKernel): Shown {
   const { registers, stackBytes, sharedBytes, waves, occupancy, matrix, bytesInFlight, flat } = figures;
   const percent = (part: number): string => `${((part / figures.budget) * 100).toFixed(0)} %`;
   const perByte = modelCycles === undefined ? undefined : (modelCycles / figures.slots) * figures.slotsPerByte;
-  const perMatrix = (count: number): string => (matrix === 0 ? String(count) : `${(count / matrix).toFixed(1)} a matmul`);
+  const perMatrix = (count: number): string =>
+    matrix === 0 ? String(count) : `${(count / matrix).toFixed(1)} a matmul`;
   return {
     registers: `${registers}${stackBytes > 0 ? `, ${stackBytes} B of stack` : ""}${flat > 0 ? `, ${flat} flat` : ""}`,
     "LDS KB": (sharedBytes / 1024).toFixed(1),
     waves: `${waves.toFixed(1)} of ${occupancy.toFixed(1)}`,
-    slots: hot.kind === "matrix" ? `${(figures.slots / Math.max(1, matrix)).toFixed(0)} a matmul` : `${percent(figures.vectorSlotsPerByte)} of ${percent(figures.slotsPerByte)}`,
+    slots:
+      hot.kind === "matrix"
+        ? `${(figures.slots / Math.max(1, matrix)).toFixed(0)} a matmul`
+        : `${percent(figures.vectorSlotsPerByte)} of ${percent(figures.slotsPerByte)}`,
     mca: hot.kind === "matrix" || perByte === undefined ? "" : percent(perByte),
     wait: String(figures.waitDistance),
     "in flight": hot.kind === "stream" ? `${mb(bytesInFlight)} of ${mb(figures.neededBytes)}` : mb(bytesInFlight),
