@@ -12,8 +12,7 @@
 // v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
 //     matmul to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
 //     measured.
-// v2  TRANSPOSED, for AMD: the next keys and values wait in registers while matrices are multiplied, values lie transposed
-//     in shared memory, and results pass through half of it. Not measured; docs/amd.md has what the code objects say.
+// v2  TRANSPOSED, for AMD: rows to come wait in registers, values lie transposed. Not measured; see docs/amd.md.
 #ifndef TILE_WAVES
 #define TILE_WAVES 4
 #endif
@@ -51,16 +50,13 @@ constexpr int kKeySteps = (KEY_WIDTH + 15) / 16;
 constexpr int kValueSteps = (VALUE_WIDTH + 15) / 16;
 /** In halves: eight more than the columns, so that neighbouring rows lie in different banks. */
 constexpr int kKeyStride = kKeySteps * 16 + 8;
-/** Transposed rows of values begin at multiples of eight bytes. */
 constexpr int kValueStride = TRANSPOSED ? kTilePositions + 4 : kValueSteps * 16 + 8;
 /** Queries are kept in registers where they fit beside the sums; on gfx11 both half-waves would hold all of them. */
 constexpr bool kHoldsQuery = kKeySteps <= 8 && MATRIX_LAYOUT != 11;
 
-/** Queries that are in registers before the first values come may lie where these will: CDNA has little shared memory. */
+/** Queries that are in registers before the first values come may lie where these will. */
 constexpr bool kSharesPlace = TRANSPOSED && kHoldsQuery && WAVE == 64;
-/** Columns of results that pass through shared memory at a time. */
 constexpr int kResultColumns = TRANSPOSED && VALUE_WIDTH > 64 ? 64 : VALUE_WIDTH;
-
 // Shared memory, in bytes: keys, values, queries; results pass through all of it.
 constexpr int kKeyBytes = kTilePositions * kKeyStride * 2;
 constexpr int kValueBytes = (TRANSPOSED ? kValueSteps * 16 : kTilePositions) * kValueStride * 2;
@@ -315,7 +311,6 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     put_values(next_values, values, kValueStride);
     barrier();
     HeldRows<KeyRow, kTilePositions, kThreads> next_keys;
-    // The last once more, and not put: a branch would keep registers for what was held before.
     hold_keys(next_keys, layer.keys, rows[(more ? index + 1 : index) & 1]);
 #else
     wait_for_copies();

@@ -203,7 +203,7 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   barrier();
 #endif
 
-#pragma unroll(kRingTurns)
+#pragma unroll(kRingUnroll)
   for (int sweep = 0; sweep < kSweeps; sweep += kSumDepth) {
 #pragma unroll
     for (int slot = 0; slot < kSumDepth; slot++) {

@@ -54,8 +54,8 @@
 
 /** Where loads keep their order, one slot would be asked for and waited for in turns. */
 constexpr int kDepth = INPUTS_FIRST && DEPTH < 2 ? 2 : DEPTH;
-constexpr int kRingTurns = INPUTS_FIRST ? 8 : 1;
-constexpr int kRowTurns = WIDTH > 0 ? kRingTurns : 1;
+constexpr int kRingUnroll = INPUTS_FIRST ? 8 : 1;
+constexpr int kRowUnroll = WIDTH > 0 ? kRingUnroll : 1;
 
 constexpr int kStreamWaves = THREADS / WAVE;
 constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
@@ -111,7 +111,7 @@ DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int weight_blocks, in
 // put before this, is taken for them.
 template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
-/** What is read of the inputs ahead of the weights, where they come first; arrive(inputs, asked) makes the rest of it. */
+/** What is read of the inputs before the weights, where they come first; arrive(inputs, asked) makes the rest of it. */
 struct NothingAsked {};
 template <typename Inputs>
 DEVICE NothingAsked ask(const Inputs&) {
@@ -161,11 +161,11 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
   if (A::loads_inputs && Tokens == 1) arrive(inputs, asked);
 #endif
   // Inputs that come from memory for every weight block are asked for with it, or waiting for them would empty the ring.
-  constexpr bool Ahead = INPUTS_FIRST && A::loads_inputs && Tokens == 1;
-  typename A::Operand ahead[Ahead ? Depth : 1];
+  constexpr bool Prefetched = INPUTS_FIRST && A::loads_inputs && Tokens == 1;
+  typename A::Operand prefetched[Prefetched ? Depth : 1];
   const auto ask_input = [&](int slot, int wanted) INLINE_LAMBDA {
-    if (!Ahead) return;
-    ahead[Ahead ? slot : 0] =
+    if (!Prefetched) return;
+    prefetched[Prefetched ? slot : 0] =
         A::load(inputs, 0, inside_row<A>(wanted, weight_blocks), sweeps_whole<A>() || wanted < weight_blocks);
   };
   Flight<A, Depth> a_flight;
@@ -181,7 +181,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
   }
 #if INPUTS_FIRST
   keep_load_order();
-  if (!Ahead) arrive(inputs, asked);
+  if (!Prefetched) arrive(inputs, asked);
 #else
   arrive(inputs);
 #endif
@@ -203,7 +203,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
       if (Gated) b_epilogue.bias *= result_factor(inputs, token);
     }
     const int asked_block = anew(first_weight_block);
-#pragma unroll(kRowTurns)
+#pragma unroll(kRowUnroll)
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {
       const bool last = sweep + Depth >= sweeps;
       const bool more = !last || more_passes;
@@ -229,11 +229,11 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
 #pragma unroll
           for (int t = 0; t < Tokens; t++) {
             const typename A::Operand operand =
-                Ahead ? ahead[Ahead ? slot : 0] : A::load(inputs, t, weight_block, inside);
+                Prefetched ? prefetched[Prefetched ? slot : 0] : A::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
             if (!Gated) continue;
-            const typename B::Operand b_operand = Ahead ? operand : B::load(inputs, t, weight_block, inside);
+            const typename B::Operand b_operand = Prefetched ? operand : B::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
           }
@@ -255,7 +255,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
     float a_sum = spread_sums(a_sums), b_sum = 0;
     if (Gated) b_sum = spread_sums(b_sums);
     if (kTeamWaves > 1) {
-      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
+      // Two buffers in turn: a wave that is a pass further does not write what others still read.
       float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
       shared[0][wave_index()][index] = a_sum;
       if (Gated) shared[1][wave_index()][index] = b_sum;

@@ -21,7 +21,7 @@ const WAVES_WANTED = 12;
 const BLOCKS_WANTED = 16;
 const BLOCK_WEIGHTS = 32;
 /** Rows for each wave that a card wants from which on a wave of 64 takes four at a time. */
-const MANY_ROWS = 16;
+const VOCABULARY_ROWS = 16;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
 
@@ -66,7 +66,7 @@ export function usualGemvParameters(
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const isSmall = allRows < wavesWanted * 2;
   // Vocabularies: more rows for what is decoded and merged once for all of them.
-  const isLarge = waveSize === 64 && allRows >= wavesWanted * MANY_ROWS && !floats;
+  const isLarge = waveSize === 64 && allRows >= wavesWanted * VOCABULARY_ROWS && !floats;
   const rowsTogether = isLarge && !gated ? 4 : rowsTogetherFor(tokens, gated, isSmall, floats);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
   // A wave of 64 that shared a row of 4096 would have one weight block of it, and its sums to merge for that.

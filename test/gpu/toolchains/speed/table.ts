@@ -67,7 +67,7 @@ function table(card: Card, figures: ShownFigures[string], before: ShownFigures[s
   const budget = slotsPerByte(card).toFixed(3);
   const needed = mb(neededBytes(card));
   const heading = `### ${card.name} (${card.architecture})`;
-  const facts = `${card.computeUnits} compute units, ${card.clockGhz} GHz, ${card.bandwidthGBs} GB/s: ${budget} issue slots for each byte, and ${needed} MB in flight at ${LATENCY_NS / 1000} µs.`;
+  const properties = `${card.computeUnits} compute units, ${card.clockGhz} GHz, ${card.bandwidthGBs} GB/s: ${budget} issue slots for each byte, and ${needed} MB in flight at ${LATENCY_NS / 1000} µs.`;
   const rows = Object.entries(figures).map(([label, after]) => {
     const old = before[label];
     const cells = COLUMNS.map((column) => {
@@ -77,5 +77,5 @@ function table(card: Card, figures: ShownFigures[string], before: ShownFigures[s
     return `| ${label} | ${cells.join(" | ")} |`;
   });
   const ruler = `| --- | ${COLUMNS.map(() => "---").join(" | ")} |`;
-  return [heading, "", facts, "", `| kernel | ${COLUMNS.join(" | ")} |`, ruler, ...rows].join("\n");
+  return [heading, "", properties, "", `| kernel | ${COLUMNS.join(" | ")} |`, ruler, ...rows].join("\n");
 }
