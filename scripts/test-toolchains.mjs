@@ -1,5 +1,6 @@
-// `npm run test:toolchains [-- --quick | --all]`: compiles every kernel with real compilers, for cards that are not
-// present, and tests the real HIP runtime without a card. Installs Debian packages for it if it may; missing tools are
+// `npm run test:toolchains [-- --quick | --all] [--update]`: compiles every kernel with real compilers, for cards that are
+// not present, holds the hot ones against AMD's public figures, and tests the real HIP runtime without a card. `--update`
+// writes the figures into docs/amd.md. Installs Debian packages for it if it may; missing tools are
 // skipped with the reason. Ends with a table: toolchain, target, modules, failures, spills. A compile error fails; a
 // spill does not.
 
@@ -45,6 +46,10 @@ const WANTED = [
       isThere: () => hasClang(version),
     })),
   },
+  {
+    what: "llvm-objdump and llvm-mca",
+    choices: [{ packages: ["llvm-22"], isThere: () => runs("llvm-objdump-22") && runs("llvm-mca-22") }],
+  },
 ];
 
 /** A developer's own machine is not changed without permission. */
@@ -88,17 +93,18 @@ async function installToolchains() {
 }
 
 function extentOf(args) {
-  const unknown = args.filter((argument) => argument.startsWith("--") && !["--quick", "--all"].includes(argument));
+  const known = ["--quick", "--all", "--update"];
+  const unknown = args.filter((argument) => argument.startsWith("--") && !known.includes(argument));
   if (unknown.length > 0)
     throw new ScriptError(
-      `there is no option ${unknown.join(", ")}; there are --quick and --all, and words after them choose tests by name`,
+      `there is no option ${unknown.join(", ")}; there are --quick, --all and --update, and words after them choose tests by name`,
       { exitCode: 2 },
     );
   if (args.includes("--quick")) return "quick";
   return args.includes("--all") ? "all" : "usual";
 }
 
-async function runTests(extent, names, folder) {
+async function runTests(extent, names, folder, isUpdate) {
   const [results, report] = [join(folder, "results.json"), join(folder, "report.jsonl")];
   const vitest = join(ROOT, "node_modules", "vitest", "vitest.mjs");
   // One file at a time: each keeps all cores busy by itself.
@@ -112,6 +118,7 @@ async function runTests(extent, names, folder) {
     `--outputFile.json=${results}`,
   ];
   const env = { ...process.env, ROCMFORGE_TOOLCHAINS: extent, ROCMFORGE_TOOLCHAINS_REPORT: report };
+  if (isUpdate) env.ROCMFORGE_TOOLCHAINS_UPDATE = "1";
   const filter = names.length === 0 ? [] : ["-t", names.join(" ")];
   const { exitCode, timedOut } = await runProgram(process.execPath, [...args, ...filter], {
     cwd: ROOT,
@@ -220,7 +227,7 @@ await main(async (args) => {
   const folder = mkdtempSync(join(tmpdir(), "rocmforge-toolchains-"));
   const start = performance.now();
   try {
-    const { counts, lines } = await runTests(extent, names, folder);
+    const { counts, lines } = await runTests(extent, names, folder, args.includes("--update"));
     console.log(`\n${summary(lines)}\n`);
     say(`took ${seconds(start)}`);
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

@@ -61,6 +61,7 @@ export const SECTIONS = [
       { text: "Decisions", page: "docs/adr/README.md" },
       { text: "Contributing", page: "CONTRIBUTING.md" },
       { text: "Compilers in tests", page: "docs/toolchains.md" },
+      { text: "AMD cards by the book", page: "docs/amd.md" },
       { text: "Changelog", page: "CHANGELOG.md" },
     ],
   },

@@ -94,9 +94,12 @@ DEVICE void add_tile(const u16* keys, const u16* values, int first, DeepSums& su
   for (int place = 0; place < kTile; place += 16) {
     const Fragment lines = load_fragment(weights + place, kWeightStride);
 #pragma unroll
-    for (int tile = 0; tile < kValueTiles; tile++)
+    for (int tile = 0; tile < kValueTiles; tile++) {
       multiply_add(sums.values[tile], load_fragment_transposed(values + place * kValueStride + tile * 16, kValueStride),
                    lines);
+      // Else every operand is loaded at once, which takes more registers than gfx11 has.
+      settle(sums.values[tile].values[0]);
+    }
   }
 }
 

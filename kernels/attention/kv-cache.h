@@ -62,8 +62,8 @@ template <typename Arguments>
 DEVICE CacheLayer cache_layer(const Arguments& a, int kv_heads) {
   const u64 rows = u64(a.step->cache_blocks) * u64(kv_heads) * BLOCK_TOKENS;
   const u64 keys = plane_bytes(rows * KeyRow::kBytes), key_scales = plane_bytes(rows * KeyRow::kScales * 2);
-  u8* const start = reinterpret_cast<u8*>(a.step->cache) + plane_bytes(u64(a.step->cache_blocks) * a.layer_bytes) +
-                    u64(a.layer_padding);
+  u8* const start =
+      global_pointer<u8>(a.step->cache) + plane_bytes(u64(a.step->cache_blocks) * a.layer_bytes) + u64(a.layer_padding);
   const CachePlane key_plane = {start, start + keys};
   if (VALUES_IN_KEYS) return {key_plane, key_plane};
   const u64 values = plane_bytes(rows * ValueRow::kBytes);

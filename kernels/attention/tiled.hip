@@ -6,17 +6,21 @@
 // Grid: x query head × parts of a tile, y tile (the step's last, which are the longest, first). Shared bytes:
 // kSharedBytes below, also in src/backends/gpu/memory/kv-layout.ts. Defines: KV_TYPE (1 or 2), KEY_WIDTH, VALUE_WIDTH,
 // BLOCK_TOKENS,
-// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), those of
-// attention/attributes.h.
+// GROUP, OUTPUT, TILE_WAVES (4, or 2 for two blocks a tile), TILE_POSITIONS (64 or 32), TRANSPOSED (attention/held-rows.h),
+// those of attention/attributes.h.
 //
 // v1  queries in registers, values on their way while keys are multiplied and the other way round, weights from one
 //     matmul to the next in registers (NVIDIA). 165 registers on sm_90 (width 128), three blocks a multiprocessor; not
 //     measured.
+// v2  TRANSPOSED, for AMD: rows to come wait in registers, values lie transposed. Not measured; see docs/amd.md.
 #ifndef TILE_WAVES
 #define TILE_WAVES 4
 #endif
 #ifndef TILE_POSITIONS
 #define TILE_POSITIONS 64
+#endif
+#ifndef TRANSPOSED
+#define TRANSPOSED 0
 #endif
 #define MATRIX_WAVES TILE_WAVES
 #ifndef RESIDENT_BLOCKS
@@ -30,6 +34,7 @@
 #include "attention/attributes.h"
 #include "attention/output.h"
 #include "attention/bring.h"
+#include "attention/held-rows.h"
 #if KV_TYPE == 0
 #error "an f32 cache is not rounded to f16: attention/split.hip reads it"
 #endif
@@ -45,16 +50,21 @@ constexpr int kKeySteps = (KEY_WIDTH + 15) / 16;
 constexpr int kValueSteps = (VALUE_WIDTH + 15) / 16;
 /** In halves: eight more than the columns, so that neighbouring rows lie in different banks. */
 constexpr int kKeyStride = kKeySteps * 16 + 8;
-constexpr int kValueStride = kValueSteps * 16 + 8;
+constexpr int kValueStride = TRANSPOSED ? kTilePositions + 4 : kValueSteps * 16 + 8;
 /** Queries are kept in registers where they fit beside the sums; on gfx11 both half-waves would hold all of them. */
 constexpr bool kHoldsQuery = kKeySteps <= 8 && MATRIX_LAYOUT != 11;
 
+/** Queries that are in registers before the first values come may lie where these will. */
+constexpr bool kSharesPlace = TRANSPOSED && kHoldsQuery && WAVE == 64;
+constexpr int kResultColumns = TRANSPOSED && VALUE_WIDTH > 64 ? 64 : VALUE_WIDTH;
 // Shared memory, in bytes: keys, values, queries; results pass through all of it.
 constexpr int kKeyBytes = kTilePositions * kKeyStride * 2;
-constexpr int kValueBytes = kTilePositions * kValueStride * 2;
+constexpr int kValueBytes = (TRANSPOSED ? kValueSteps * 16 : kTilePositions) * kValueStride * 2;
 constexpr int kQueryBytes = kTileTokens * kKeyStride * 2;
-constexpr int kInputBytes = kKeyBytes + kValueBytes + kQueryBytes;
-constexpr int kResultBytes = kTileTokens * VALUE_WIDTH * 4;
+constexpr int kQueryPlace = kKeyBytes + (kSharesPlace ? 0 : kValueBytes);
+constexpr int kInputBytes =
+    kSharesPlace && kValueBytes > kQueryBytes ? kKeyBytes + kValueBytes : kQueryPlace + kQueryBytes;
+constexpr int kResultBytes = kTileTokens * kResultColumns * 4;
 constexpr int kScratchBytes = kWaves * 512;
 constexpr int kSharedBytes = (kInputBytes > kResultBytes ? kInputBytes : kResultBytes) + kScratchBytes;
 
@@ -149,7 +159,7 @@ DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running) {
 /** The results, through shared memory so that neighbouring lanes write neighbouring columns. */
 DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int tokens, int head, Running& running,
                           float* results) {
-  float* const own = results + wave_index() * 16 * VALUE_WIDTH;
+  float* const own = results + wave_index() * 16 * kResultColumns;
 #pragma unroll
   for (int slot = 0; slot < kRowSlots; slot++) {
     running.total[slot] = wave_sum<kRowLanes>(running.total[slot]);
@@ -157,23 +167,28 @@ DEVICE void write_results(const AttentionTiledArguments& a, int first_token, int
     running.total[slot] = with_sink(a, head, base, running.total[slot]);
   }
 #pragma unroll
-  for (int step = 0; step < kValueSteps; step++) {
+  for (int part = 0; part < VALUE_WIDTH; part += kResultColumns) {
+    if (part > 0) wave_barrier();
 #pragma unroll
-    for (int element = 0; element < kTileElements; element++) {
-      const int column = step * 16 + tile_column(element);
-      if (column < VALUE_WIDTH)
-        own[tile_row(element) * VALUE_WIDTH + column] =
-            running.values[step].values[element] / running.total[slot_of(element)];
+    for (int step = 0; step < kValueSteps; step++) {
+      if (step * 16 < part || step * 16 >= part + kResultColumns) continue;
+#pragma unroll
+      for (int element = 0; element < kTileElements; element++) {
+        const int column = step * 16 + tile_column(element);
+        if (column < VALUE_WIDTH)
+          own[tile_row(element) * kResultColumns + column - part] =
+              running.values[step].values[element] / running.total[slot_of(element)];
+      }
     }
-  }
-  wave_barrier();
-  for (int row = 0; row < 16; row++) {
-    const int token = wave_index() * 16 + row;
-    for (int first = 0; first < VALUE_WIDTH; first += WAVE) {
-      const int column = first + lane_index();
-      const bool present = token < tokens && column < VALUE_WIDTH;
-      write_column(a, first_token + token, head * VALUE_WIDTH + column, present,
-                   present ? own[row * VALUE_WIDTH + column] : 0.0f);
+    wave_barrier();
+    for (int row = 0; row < 16; row++) {
+      const int token = wave_index() * 16 + row;
+      for (int first = 0; first < kResultColumns; first += WAVE) {
+        const int column = part + first + lane_index();
+        const bool present = token < tokens && first + lane_index() < kResultColumns && column < VALUE_WIDTH;
+        write_column(a, first_token + token, head * VALUE_WIDTH + column, present,
+                     present ? own[row * kResultColumns + column - part] : 0.0f);
+      }
     }
   }
 }
@@ -183,7 +198,7 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   SHARED int rows[2][kTilePositions];
   u16* const keys = reinterpret_cast<u16*>(memory);
   u16* const values = reinterpret_cast<u16*>(memory + kKeyBytes);
-  u16* const queries = reinterpret_cast<u16*>(memory + kKeyBytes + kValueBytes);
+  u16* const queries = reinterpret_cast<u16*>(memory + kQueryPlace);
   u16* const scratch = reinterpret_cast<u16*>(memory + kSharedBytes - kScratchBytes) + wave_index() * 256;
   dependency_release();
   const int tile_index = a.step->tiles - 1 - block_y();
@@ -211,7 +226,13 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
   dependency_wait();
   stage_queries(a, first_token, tokens, head, first_position, queries);
   barrier();
+#if TRANSPOSED
+  HeldRows<KeyRow, kTilePositions, kThreads> first_keys;
+  hold_keys(first_keys, layer.keys, rows[first_index & 1]);
+  put_keys(first_keys, keys, kKeyStride);
+#else
   bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[first_index & 1], keys, kKeyStride);
+#endif
   Fragment held[kHoldsQuery ? kKeySteps : 1];
   const u16* const own_queries = queries + wave_index() * 16 * kKeyStride;
   if (kHoldsQuery) {
@@ -234,7 +255,12 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     const bool more = index + 1 < count;
     wait_for_copies();
     barrier();
+#if TRANSPOSED
+    HeldRows<ValueRow, kTilePositions, kThreads> next_values;
+    hold_values(next_values, layer.values, rows[index & 1]);
+#else
     bring_rows<ValueRow, kTilePositions, kThreads>(layer.values, rows[index & 1], values, kValueStride);
+#endif
     const int next_row = more && thread_index() < kTilePositions ? row_at(index + 1) : 0;
 
     Tile scores[kPositionTiles];
@@ -281,20 +307,33 @@ KERNEL(attention_tiled, AttentionTiledArguments, kThreads) {
     weigh_scores(scores, running);
     if (more && thread_index() < kTilePositions) rows[(index + 1) & 1][thread_index()] = next_row;
 
+#if TRANSPOSED
+    put_values(next_values, values, kValueStride);
+    barrier();
+    HeldRows<KeyRow, kTilePositions, kThreads> next_keys;
+    hold_keys(next_keys, layer.keys, rows[(more ? index + 1 : index) & 1]);
+#else
     wait_for_copies();
     barrier();
     if (more) bring_rows<KeyRow, kTilePositions, kThreads>(layer.keys, rows[(index + 1) & 1], keys, kKeyStride);
+#endif
 #pragma unroll
     for (int tile = 0; tile < kPositionTiles; tile++) {
       const Fragment weights = fragment_from_tile(scores[tile], scratch);
 #pragma unroll
       for (int step = 0; step < kValueSteps; step++) {
         multiply_add(running.values[step], weights,
-                     load_fragment_transposed(values + tile * 16 * kValueStride + step * 16, kValueStride));
+                     TRANSPOSED
+                         ? load_fragment(values + step * 16 * kValueStride + tile * 16, kValueStride)
+                         : load_fragment_transposed(values + tile * 16 * kValueStride + step * 16, kValueStride));
         // Keeps the compiler from loading every operand at once, which takes more registers than gfx11 has.
+        if (TRANSPOSED) settle(running.values[step].values[0]);
         if (MATRIX_LAYOUT == 11 && step % 2 == 1) wave_barrier();
       }
     }
+#if TRANSPOSED
+    if (more) put_keys(next_keys, keys, kKeyStride);
+#endif
   }
   barrier();
   write_results(a, first_token, tokens, head, running, reinterpret_cast<float*>(memory));

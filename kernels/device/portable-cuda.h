@@ -7,6 +7,7 @@
 
 #define DEVICE static __device__ __forceinline__
 #define CONSTANT static __device__ const
+#define INLINE_LAMBDA
 #define SHARED __shared__
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(16) u8 name[]
 /** Blocks that a multiprocessor shall hold at a time: a file that must not take too many registers says more. */
@@ -17,14 +18,18 @@
   extern "C" __global__ void __launch_bounds__(threads, RESIDENT_BLOCKS) name(const __grid_constant__ Arguments a)
 
 DEVICE int thread_index() { return threadIdx.x; }
+DEVICE int wave_index() { return thread_index() / WAVE; }
 DEVICE int block_x() { return blockIdx.x; }
 DEVICE int block_y() { return blockIdx.y; }
 DEVICE int block_z() { return blockIdx.z; }
 DEVICE void barrier() { __syncthreads(); }
+/** A barrier that orders what threads of the block write to memory off the chip too. */
+DEVICE void memory_barrier() { __syncthreads(); }
 /** Shared memory written by lanes of this wave becomes visible to its other lanes. */
 DEVICE void wave_barrier() { __syncwarp(); }
 
 DEVICE u32 wave_exchange(u32 value, int source_lane) { return __shfl_sync(0xffffffffu, value, source_lane); }
+DEVICE u32 wave_xor(u32 value, int mask) { return wave_exchange(value, (thread_index() % WAVE) ^ mask); }
 
 /** accumulator + the sum of four products of signed bytes. */
 DEVICE int dot4(int left, int right, int accumulator) { return __dp4a(left, right, accumulator); }
@@ -92,6 +97,15 @@ DEVICE float fma(float left, float right, float sum) { return fmaf(left, right, 
 DEVICE float nearest(float value) { return rintf(value); }
 DEVICE float magnitude(float value) { return fabsf(value); }
 
+/** A pointer from an address that was read from memory. */
+template <typename Element>
+DEVICE Element* global_pointer(u64 address) {
+  return reinterpret_cast<Element*>(address);
+}
+
+/** `bytes` and `more` past a place that is the same for all lanes. */
+DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + bytes + more; }
+
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {
   Words4 words;
@@ -109,6 +123,11 @@ DEVICE Words4 load_shared(const void* address) {
                : "l"(address));
   return words;
 }
+
+/** Loads of NVIDIA's arrive in any order. */
+DEVICE void keep_load_order() {}
+DEVICE void settle(float&) {}
+DEVICE int anew(int value) { return value; }
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return atomicAdd(address, value); }
 /** What this thread wrote before is visible to the device before what it writes after. */

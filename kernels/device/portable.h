@@ -4,7 +4,8 @@
 // The compiler's options define WAVE, the number of lanes that run together: 32 or 64.
 //
 // Rules that all three keep: a kernel has one argument, a struct; its block size is the compile-time constant given to
-// KERNEL; every lane of a wave takes part in a wave_… call, every thread that has not returned in barrier().
+// KERNEL; every lane of a wave takes part in a wave_… call, every thread that has not returned in barrier(), which orders
+// shared memory alone: threads that read what others of the block have written to other memory meet in memory_barrier().
 #pragma once
 
 typedef signed char i8;
@@ -26,7 +27,6 @@ struct alignas(16) Words4 {
 #endif
 
 DEVICE int lane_index() { return thread_index() % WAVE; }
-DEVICE int wave_index() { return thread_index() / WAVE; }
 
 DEVICE u32 bits_of(float value) { return __builtin_bit_cast(u32, value); }
 DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
@@ -48,7 +48,6 @@ DEVICE int min(int left, int right) { return left < right ? left : right; }
 DEVICE float exponential(float value) { return exponential2(value * 1.44269504088896340736f); }
 DEVICE float sigmoid(float value) { return 1.0f / (1.0f + exponential(-value)); }
 
-DEVICE u32 wave_xor(u32 value, int mask) { return wave_exchange(value, lane_index() ^ mask); }
 DEVICE int wave_xor(int value, int mask) { return int(wave_xor(u32(value), mask)); }
 DEVICE float wave_xor(float value, int mask) { return float_of(wave_xor(bits_of(value), mask)); }
 DEVICE float wave_from(float value, int lane) { return float_of(wave_exchange(bits_of(value), lane)); }

@@ -203,7 +203,7 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
   barrier();
 #endif
 
-#pragma unroll 1
+#pragma unroll(kRingUnroll)
   for (int sweep = 0; sweep < kSweeps; sweep += kSumDepth) {
 #pragma unroll
     for (int slot = 0; slot < kSumDepth; slot++) {
@@ -214,6 +214,8 @@ KERNEL(expert_sum, ExpertSumArguments, THREADS) {
       for (int r = 0; r < ROWS; r++) {
         const Block block = Source::decode(raw[slot][r], min(wanted, kBlocks - 1) % kSlotBlocks);
         sums[r] = Source::dot(block, operand, sums[r]);
+        settle(sums[r]);
+        keep_load_order();
         if (sweep + slot + kSumDepth < kSweeps)
           raw[slot][r] = fetch_slot(a, choice, min(row + r, a.rows - 1), wanted + kSumDepth * WAVE);
       }

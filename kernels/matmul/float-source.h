@@ -33,6 +33,7 @@ struct WideChunks {
   typedef FloatOperand<Count> Decoded;
   typedef FloatOperand<Count> Operand;
   static constexpr int most_depth = 4;
+  static constexpr bool loads_inputs = true;
 
   DEVICE int weight_blocks(int width) { return width / Count; }
   DEVICE u64 row_bytes(int width) { return u64(width) * Plain<Type>::element_bytes; }
@@ -76,6 +77,7 @@ struct SingleElements {
   typedef float Decoded;
   typedef float Operand;
   static constexpr int most_depth = 4;
+  static constexpr bool loads_inputs = true;
 
   DEVICE int weight_blocks(int width) { return width; }
   DEVICE u64 row_bytes(int width) { return u64(width) * Plain<Type>::element_bytes; }

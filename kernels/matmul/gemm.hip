@@ -186,7 +186,9 @@ DEVICE void multiply_slabs(const GemmArguments& a, const Place& place, const u8*
     barrier();
     store_slab(held, shared);
     barrier();
-    if (left > 1) hold_slab<Source>(a, place, next, held);
+    // After the last one the first once more: behind a branch, the weights' wait would be for these too.
+    hold_slab<Source>(a, place, next, held);
+    keep_load_order();
     multiply_slab<Source>(sums, raw, min(slab * kSlabBlocks + own, weight_blocks - 1), place, shared, [&] {
       // After the last slab the first once more rather than none: a branch here costs registers, and these bytes are near.
       fetch_weights<Source>(rows, weight_blocks, next * kSlabBlocks + own, raw);

@@ -60,6 +60,8 @@ struct GemvFloatArguments {
   int passes;
 };
 
+DEVICE int width_of(const GemvFloatArguments& a) { return WIDTH > 0 ? WIDTH : a.width; }
+
 template <int Tokens, bool Gated, int TypeA, int TypeB>
 DEVICE void gemv_block(const GemvFloatArguments& a, const Matmul& first, const Matmul& second, int block,
                        FloatInputs& inputs) {
@@ -69,13 +71,13 @@ DEVICE void gemv_block(const GemvFloatArguments& a, const Matmul& first, const M
   // What is loaded of gate and up goes together, so it must be of one length.
   constexpr bool Alike = Plain<TypeA>::element_bytes == Plain<TypeB>::element_bytes;
   const bool wide =
-      Alike && is_wide(TypeA, a.width) && a.input_stride % 4 == 0 && (reinterpret_cast<u64>(a.inputs) & 15) == 0;
+      Alike && is_wide(TypeA, width_of(a)) && a.input_stride % 4 == 0 && (reinterpret_cast<u64>(a.inputs) & 15) == 0;
   if (wide) {
     constexpr int Other = Alike ? TypeB : TypeA;
-    stream_rows<Tokens, Gated, WideChunks<TypeA>, WideChunks<Other>>(first, second, a.width, row, a.passes, inputs,
+    stream_rows<Tokens, Gated, WideChunks<TypeA>, WideChunks<Other>>(first, second, width_of(a), row, a.passes, inputs,
                                                                      none);
   } else {
-    stream_rows<Tokens, Gated, SingleElements<TypeA>, SingleElements<TypeB>>(first, second, a.width, row, a.passes,
+    stream_rows<Tokens, Gated, SingleElements<TypeA>, SingleElements<TypeB>>(first, second, width_of(a), row, a.passes,
                                                                              inputs, none);
   }
 }

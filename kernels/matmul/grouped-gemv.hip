@@ -81,6 +81,13 @@ struct SlotInputs : QuantizedInputs {
 };
 
 DEVICE void arrive(SlotInputs& inputs) { arrive(static_cast<QuantizedInputs&>(inputs)); }
+#if NORMED || STAGED
+DEVICE auto ask(const SlotInputs& inputs) { return ask(static_cast<const QuantizedInputs&>(inputs)); }
+template <typename Asked>
+DEVICE void arrive(SlotInputs& inputs, const Asked& asked) {
+  arrive(static_cast<QuantizedInputs&>(inputs), asked);
+}
+#endif
 DEVICE float row_factor(const SlotInputs& inputs, int token) {
   return inputs.weight * row_factor(static_cast<const QuantizedInputs&>(inputs), token);
 }

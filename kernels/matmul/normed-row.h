@@ -106,14 +106,27 @@ struct NormedPlace {
   float* squares;
 };
 
+/** What a thread takes of a row. */
+struct NormedQuads {
+  Quad held[NORMED];
+};
+
+DEVICE NormedQuads hold_normed_row(const float* row, int width) {
+  NormedQuads result;
+#pragma unroll
+  for (int slot = 0; slot < NORMED; slot++)
+    result.held[slot] = reinterpret_cast<const Quad*>(row)[normed_quad(slot, width / 4)];
+  return result;
+}
+
 /** `first_chunk`: the row's, among those of the block's tokens. */
-DEVICE void stage_normed(const float* row, const NormedWeights& weights, int width, int first_chunk, bool with_sums,
-                         const NormedPlace& place) {
+DEVICE void stage_normed(const NormedQuads& row, const NormedWeights& weights, int width, int first_chunk,
+                         bool with_sums, const NormedPlace& place) {
   const int quads = width / 4;
   const u32 thread = thread_index(), lane = lane_index();
   Quad values[NORMED];
 #pragma unroll
-  for (int slot = 0; slot < NORMED; slot++) values[slot] = reinterpret_cast<const Quad*>(row)[normed_quad(slot, quads)];
+  for (int slot = 0; slot < NORMED; slot++) values[slot] = row.held[slot];
 
   float squares[4] = {0, 0, 0, 0};
   u32 largest[kNormedSlots] = {};

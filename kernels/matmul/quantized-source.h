@@ -21,8 +21,16 @@ struct QuantizedSource {
   typedef typename Weights::Raw Raw;
   typedef Block Decoded;
   typedef QuantizedOperand Operand;
-  /** With two rows of it a thread stays within 128 registers, so that four blocks find room on a multiprocessor. */
+  /** With two rows of it a thread stays within 128 registers, so that four blocks find room on a multiprocessor; AMD's
+   *  have room for more. */
+#if INPUTS_FIRST
+  static constexpr int most_depth = Type == kQ5_K ? 3 : 4;
+#else
   static constexpr int most_depth = Type == kQ5_K || Type == kQ6_K ? 2 : Type == kQ8_0 || Type == kIQ4_XS ? 3 : 4;
+#endif
+
+  /** Where they are not in shared memory there are several tokens, and no registers for their inputs. */
+  static constexpr bool loads_inputs = false;
 
   DEVICE int weight_blocks(int width) { return width / kBlockWeights; }
   DEVICE u64 row_bytes(int width) { return Weights::row_bytes(width); }

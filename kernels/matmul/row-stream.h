@@ -9,8 +9,8 @@
 //
 // What is streamed is a Source: Raw fetch(row, weight_blocks, weight_block), Decoded decode(raw, weight_block), Operand
 // load(inputs, token, weight_block, inside) and float dot(decoded, operand, sum); weight_blocks(width) (blocks of 32
-// weights, or whatever it loads at a time), row_bytes(width), and most_depth, past which its
-// registers would cost more than they hide.
+// weights, or whatever it loads at a time), row_bytes(width), most_depth, past which its registers would cost more than they
+// hide, and loads_inputs: whether load() reads memory off the chip.
 #pragma once
 #include "device/activation.h"
 #include "rows/prepared-row.h"
@@ -42,6 +42,21 @@
 #define BIAS_TYPE 0
 #endif
 
+// On AMD, loads arrive in the order in which they were asked for, so whoever waits for the inputs waits for all weights that
+// were asked for before: inputs come first there, which is possible because no launch begins before the one before it has
+// ended. And its compilers copy a slot of the ring to another register for the next turn of a loop, which waits for it in
+// the turn that asked for it: where the width is known, the turns are written out.
+#if defined(__CUDA_ARCH__)
+#define INPUTS_FIRST 0
+#else
+#define INPUTS_FIRST 1
+#endif
+
+/** Where loads keep their order, one slot would be asked for and waited for in turns. */
+constexpr int kDepth = INPUTS_FIRST && DEPTH < 2 ? 2 : DEPTH;
+constexpr int kRingUnroll = INPUTS_FIRST ? 8 : 1;
+constexpr int kRowUnroll = WIDTH > 0 ? kRingUnroll : 1;
+
 constexpr int kStreamWaves = THREADS / WAVE;
 constexpr int kTeamWaves = SPLIT < kStreamWaves ? SPLIT : kStreamWaves;
 constexpr int kTeams = kStreamWaves / kTeamWaves;
@@ -53,25 +68,7 @@ constexpr int kQuantizedRows = 32;
 
 DEVICE constexpr int least(int left, int right) { return left < right ? left : right; }
 
-/** One matrix of a launch and what becomes of its matmul: × factor + bias + residual, each where there is one. */
-struct Matmul {
-  const u8* weights;
-  float* out;
-  const u8* bias;
-  const float* factor;
-  const float* residual;
-  int rows;
-  int stride;
-  int residual_stride;
-};
-
-/** Where a gated matmul goes when its reader wants quantized rows: rows of `width` columns. */
-struct QuantizedTarget {
-  i8* values;
-  float* scales;
-  float* sums;
-  int width;
-};
+#include "matmul/row-results.h"
 
 template <typename Source, int Depth>
 struct Flight {
@@ -110,71 +107,20 @@ DEVICE void fetch(Flight<Source, Depth>& flight, int slot, int weight_blocks, in
     flight.raw[slot][r] = Source::fetch(flight.rows[r], weight_blocks, inside_row<Source>(weight_block, weight_blocks));
 }
 
-/** Halves the number of sums that a lane has with every halving of the distance to the lanes it adds up with. */
-template <int Count, int Distance>
-struct SpreadSums {
-  DEVICE float over_lanes(const float (&sums)[Count]) {
-    const bool upper = (lane_index() & Distance) != 0;
-    float kept[Count / 2];
-#pragma unroll
-    for (int i = 0; i < Count / 2; i++) {
-      const float given = upper ? sums[i] : sums[i + Count / 2];
-      kept[i] = (upper ? sums[i + Count / 2] : sums[i]) + wave_xor(given, Distance);
-    }
-    return SpreadSums<Count / 2, Distance / 2>::over_lanes(kept);
-  }
-};
-
-template <int Distance>
-struct SpreadSums<1, Distance> {
-  DEVICE float over_lanes(const float (&sums)[1]) { return wave_sum<Distance * 2>(sums[0]); }
-};
-
-/** Sums over the lanes of a wave, Count of them at once: lane l gets the one of index l × Count ÷ WAVE. The additions of
- *  each are those of wave_sum. */
-template <int Count>
-DEVICE float spread_sums(const float (&sums)[Count]) {
-  static_assert(Count <= WAVE && (Count & (Count - 1)) == 0, "a lane at least for each sum");
-  return SpreadSums<Count, WAVE / 2>::over_lanes(sums);
-}
-
-/** What the end of a pass needs beside the sums, asked for at its beginning. */
-struct Epilogue {
-  float factor;
-  float bias;
-  float residual;
-};
-
-DEVICE Epilogue load_epilogue(const Matmul& matmul, int token, int row) {
-  Epilogue epilogue = {1.0f, 0.0f, 0.0f};
-  if (matmul.factor != nullptr) epilogue.factor = *matmul.factor;
-  if (matmul.bias != nullptr) epilogue.bias = Plain<BIAS_TYPE>::value(matmul.bias, row);
-  if (matmul.residual != nullptr)
-    epilogue.residual = matmul.residual[u64(token) * u64(matmul.residual_stride) + u64(row)];
-  return epilogue;
-}
-
-DEVICE float apply_epilogue(const Epilogue& epilogue, float sum) {
-  return soft_capped(fma(sum, epilogue.factor, epilogue.bias)) + epilogue.residual;
-}
-
-/** 32 neighbouring columns of each token, from shared memory; eight lanes a token. `column` is a multiple of 32. */
-template <int Tokens>
-DEVICE void write_quantized_columns(const float* results, const QuantizedTarget& target, int first_token, int live,
-                                    int column) {
-  for (int first = 0; first < Tokens * kBlockLanes; first += THREADS) {
-    const int token = (first + thread_index()) / kBlockLanes, lane = thread_index() % kBlockLanes;
-    const float* const from = results + min(token, Tokens - 1) * kQuantizedRows + lane * 4;
-    const QuantizedPlace place =
-        quantized_place(target.values, target.scales, target.sums, first_token + token, target.width);
-    write_quantized_quad(place, column / 4 + lane, {{from[0], from[1], from[2], from[3]}}, token < live);
-  }
-}
-
 // Each kind of inputs has its own. Named here so that nothing of the same name in a header, which a compiler may have
 // put before this, is taken for them.
 template <typename Inputs>
 DEVICE void arrive(Inputs& inputs);
+/** What is read of the inputs before the weights, where they come first; arrive(inputs, asked) makes the rest of it. */
+struct NothingAsked {};
+template <typename Inputs>
+DEVICE NothingAsked ask(const Inputs&) {
+  return {};
+}
+template <typename Inputs>
+DEVICE void arrive(Inputs& inputs, const NothingAsked&) {
+  arrive(inputs);
+}
 template <typename Inputs>
 DEVICE float row_factor(const Inputs& inputs, int token);
 /** A factor of a token's results with their biases: the weight of an expert. Inputs without one have none. */
@@ -195,7 +141,7 @@ template <int Tokens, bool Gated, typename A, typename B, typename Inputs>
 DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_row, int passes, Inputs& inputs,
                         const QuantizedTarget& quantized) {
   constexpr int Sums = ROWS * Tokens;
-  constexpr int Depth = least(DEPTH, least(A::most_depth, B::most_depth));
+  constexpr int Depth = least(kDepth, least(A::most_depth, B::most_depth));
   SHARED float partial[2][Gated ? 2 : 1][kStreamWaves][Sums];
   SHARED float results[Gated ? Tokens * kQuantizedRows : 1];
   const int team = wave_index() / kTeamWaves;
@@ -209,6 +155,19 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
   const bool writes = lane_index() % (WAVE / Sums) == 0 && wave_index() % kTeamWaves == 0 && token < inputs.live;
   int row = first_row + team * ROWS;
 
+#if INPUTS_FIRST
+  const auto asked = ask(inputs);
+  keep_load_order();
+  if (A::loads_inputs && Tokens == 1) arrive(inputs, asked);
+#endif
+  // Inputs that come from memory for every weight block are asked for with it, or waiting for them would empty the ring.
+  constexpr bool Prefetched = INPUTS_FIRST && A::loads_inputs && Tokens == 1;
+  typename A::Operand prefetched[Prefetched ? Depth : 1];
+  const auto ask_input = [&](int slot, int wanted) INLINE_LAMBDA {
+    if (!Prefetched) return;
+    prefetched[Prefetched ? slot : 0] =
+        A::load(inputs, 0, inside_row<A>(wanted, weight_blocks), sweeps_whole<A>() || wanted < weight_blocks);
+  };
   Flight<A, Depth> a_flight;
   Flight<B, Depth> b_flight;
   aim(a_flight, a, a_bytes, row);
@@ -216,13 +175,20 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
 #pragma unroll
   for (int slot = 0; slot < Depth; slot++) {
     if (slot >= sweeps) continue;
+    ask_input(slot, slot * kSweepBlocks + first_weight_block);
     fetch(a_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
     if (Gated) fetch(b_flight, slot, weight_blocks, slot * kSweepBlocks + first_weight_block);
   }
+#if INPUTS_FIRST
+  keep_load_order();
+  if (!Prefetched) arrive(inputs, asked);
+#else
   arrive(inputs);
+#endif
   const float factor = writes ? row_factor(inputs, token) : 1.0f;
 
-  for (int pass = 0; pass < passes; pass++, row += kPassRows) {
+  /** `more_passes`: then asks for the first weights of the next pass. */
+  const auto stream_pass = [&](int pass, bool more_passes) INLINE_LAMBDA {
     float a_sums[Sums], b_sums[Sums];
 #pragma unroll
     for (int i = 0; i < Sums; i++) a_sums[i] = b_sums[i] = 0;
@@ -236,10 +202,11 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
       if (Gated) b_epilogue.factor *= factor;
       if (Gated) b_epilogue.bias *= result_factor(inputs, token);
     }
-#pragma unroll 1
+    const int asked_block = anew(first_weight_block);
+#pragma unroll(kRowUnroll)
     for (int sweep = 0; sweep < sweeps; sweep += Depth) {
       const bool last = sweep + Depth >= sweeps;
-      const bool more = !last || pass + 1 < passes;
+      const bool more = !last || more_passes;
       if (last && more) {
         aim(a_flight, a, a_bytes, row + kPassRows);
         if (Gated) aim(b_flight, b, b_bytes, row + kPassRows);
@@ -261,25 +228,34 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
           }
 #pragma unroll
           for (int t = 0; t < Tokens; t++) {
-            const typename A::Operand operand = A::load(inputs, t, weight_block, inside);
+            const typename A::Operand operand =
+                Prefetched ? prefetched[Prefetched ? slot : 0] : A::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) a_sums[t * ROWS + i] = A::dot(a_values[i], operand, a_sums[t * ROWS + i]);
             if (!Gated) continue;
-            const typename B::Operand b_operand = B::load(inputs, t, weight_block, inside);
+            const typename B::Operand b_operand = Prefetched ? operand : B::load(inputs, t, weight_block, inside);
 #pragma unroll
             for (int i = 0; i < ROWS; i++) b_sums[t * ROWS + i] = B::dot(b_values[i], b_operand, b_sums[t * ROWS + i]);
           }
         }
-        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
-          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
-          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + first_weight_block);
+#pragma unroll
+        for (int i = 0; i < Sums; i++) {
+          settle(a_sums[i]);
+          if (Gated) settle(b_sums[i]);
         }
+        keep_load_order();
+        if (more && (rounds_whole<A, Depth>() || next + slot < sweeps)) {
+          ask_input(slot, (next + slot) * kSweepBlocks + asked_block);
+          fetch(a_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
+          if (Gated) fetch(b_flight, slot, weight_blocks, (next + slot) * kSweepBlocks + asked_block);
+        }
+        keep_load_order();
       }
     }
     float a_sum = spread_sums(a_sums), b_sum = 0;
     if (Gated) b_sum = spread_sums(b_sums);
     if (kTeamWaves > 1) {
-      // Two buffers in turn: a wave that is a pass ahead does not write what others still read.
+      // Two buffers in turn: a wave that is a pass further does not write what others still read.
       float (*const shared)[kStreamWaves][Sums] = partial[pass & 1];
       shared[0][wave_index()][index] = a_sum;
       if (Gated) shared[1][wave_index()][index] = b_sum;
@@ -291,7 +267,7 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
         if (Gated) b_sum += shared[1][team * kTeamWaves + wave][index];
       }
     }
-    if (!stores) continue;
+    if (!stores) return;
     float value = apply_epilogue(a_epilogue, a_sum);
     if (Gated) value = gated_unit(value, apply_epilogue(b_epilogue, b_sum));
     if (Gated && quantized.values != nullptr) {
@@ -299,7 +275,14 @@ DEVICE void stream_rows(const Matmul& a, const Matmul& b, int width, int first_r
     } else {
       a.out[result_place(inputs, token, a.stride) + u64(row + r)] = value;
     }
-  }
+  };
+#if INPUTS_FIRST
+  // The last pass for itself: where ways meet of which only one asks for more, waits are for the shorter one.
+  for (int pass = 0; pass + 1 < passes; pass++, row += kPassRows) stream_pass(pass, true);
+  stream_pass(passes - 1, false);
+#else
+  for (int pass = 0; pass < passes; pass++, row += kPassRows) stream_pass(pass, pass + 1 < passes);
+#endif
   if (!Gated || quantized.values == nullptr) return;
   barrier();
   write_quantized_columns<Tokens>(results, quantized, inputs.first_token, inputs.live, first_row);

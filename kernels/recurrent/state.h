@@ -20,7 +20,7 @@ struct StateRun {
 /** A state in a slot; `Arguments` has step, state_offset and slot_stride. */
 template <typename Arguments>
 DEVICE float* state_in(const Arguments& a, int slot) {
-  return reinterpret_cast<float*>(a.step->states) + u64(slot) * a.slot_stride + a.state_offset;
+  return global_pointer<float>(a.step->states) + u64(slot) * a.slot_stride + a.state_offset;
 }
 
 /** Element of a vector of the model, whose type is 0 (F32), 1 (F16) or 30 (BF16). */

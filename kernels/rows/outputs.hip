@@ -94,10 +94,10 @@ KERNEL(score_chunks, ScoreChunksArguments, kScoreThreads) {
   }
   if (request.bias_count > 0) {
     const u32* const ids = a.requests + request.bias_start;
-    barrier();
+    memory_barrier();
     add_biases(const_cast<float*>(row.floats), ids, ids + request.bias_count, request.bias_count, first,
                first + kScoreColumns);
-    barrier();
+    memory_barrier();
     logits = read_quad(row, quad);
   }
   if (request.mask_start >= 0 && column < a.vocabulary) {
@@ -115,10 +115,10 @@ KERNEL(score_chunks, ScoreChunksArguments, kScoreThreads) {
   const Scale scale = {request.scale_high, request.scale_low};
   const bool penalised = request.choice != kNoToken && request.penalty_count > 0;
   if (penalised) {
-    barrier();
+    memory_barrier();
     penalise(const_cast<float*>(row.floats), a.requests + request.penalty_start, request.penalty_count, first,
              first + kScoreColumns);
-    barrier();
+    memory_barrier();
     logits = read_quad(row, quad);
   }
   // Other choices look for the largest alone.

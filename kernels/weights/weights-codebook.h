@@ -56,7 +56,7 @@ struct Format<kMXFP4> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 17); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), row[blocks * 16 + block]};
+    return {load_once(lane_place(row, 0, block * 16)), row[blocks * 16 + block]};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -78,7 +78,7 @@ struct Format<kNVFP4> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 18); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u16(row + blocks * 16 + block * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u16(lane_place(row, blocks * 16, block * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -102,7 +102,8 @@ struct Format<kIQ4_XS> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 138); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), row[blocks * 16 + block], load_u16(row + blocks * 17 + (block >> 3) * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), row[blocks * 16 + block],
+            load_u16(lane_place(row, blocks * 17, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;

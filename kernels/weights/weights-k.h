@@ -46,8 +46,8 @@ struct Format<kQ4_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 148); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u16(row + blocks * 16 + block * 2),
-            load_u32(row + blocks * 18 + (block >> 3) * 4)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u16(lane_place(row, blocks * 16, block * 2)),
+            load_u32(lane_place(row, blocks * 18, (block >> 3) * 4))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -97,19 +97,26 @@ struct Format<kQ6_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 210); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_words2(row + blocks * 16 + block * 8),
-            load_u16(row + blocks * 24 + block * 2), load_u16(row + blocks * 26 + (block >> 3) * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), load_words2(lane_place(row, blocks * 16, block * 8)),
+            load_u16(lane_place(row, blocks * 24, block * 2)),
+            load_u16(lane_place(row, blocks * 26, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
+#if defined(__CUDA_ARCH__)
+    const u32 pairs[2] = {raw.pairs.x, raw.pairs.y}, top = 0x80808080u;
+#else
+    // All pairs at once: instructions of three operands that would do it in passing are NVIDIA's.
+    const u32 pairs[2] = {raw.pairs.x ^ 0xaaaaaaaau, raw.pairs.y ^ 0xaaaaaaaau}, top = 0;
+#endif
     Block block;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       // Six bits at the top of the byte, the highest turned over: four times the level less 32.
-      const u32 low = ((words[i] << 2) & 0x3c3c3c3cu) | ((raw.pairs.x << (6 - 2 * i)) & 0xc0c0c0c0u);
-      const u32 high = ((words[i] >> 2) & 0x3c3c3c3cu) | ((raw.pairs.y << (6 - 2 * i)) & 0xc0c0c0c0u);
-      block.quads[0][i] = low ^ 0x80808080u;
-      block.quads[1][i] = high ^ 0x80808080u;
+      const u32 low = ((words[i] << 2) & 0x3c3c3c3cu) | ((pairs[0] << (6 - 2 * i)) & 0xc0c0c0c0u);
+      const u32 high = ((words[i] >> 2) & 0x3c3c3c3cu) | ((pairs[1] << (6 - 2 * i)) & 0xc0c0c0c0u);
+      block.quads[0][i] = low ^ top;
+      block.quads[1][i] = high ^ top;
     }
     const float unit = half_to_float(raw.unit) * 0.25f;
     block.scale[0] = unit * float(i8(raw.scales));
@@ -130,8 +137,9 @@ struct Format<kQ3_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 114); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_words2(row + block * 8), load_u32(row + blocks * 8 + block * 4),
-            load_u16(row + blocks * 12 + block * 2), load_u16(row + blocks * 14 + (block >> 3) * 2)};
+    return {load_words2(lane_place(row, 0, block * 8)), load_u32(lane_place(row, blocks * 8, block * 4)),
+            load_u16(lane_place(row, blocks * 12, block * 2)),
+            load_u16(lane_place(row, blocks * 14, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -162,8 +170,8 @@ struct Format<kQ2_K> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 84); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_words2(row + block * 8), load_u16(row + blocks * 8 + block * 2),
-            load_u32(row + blocks * 10 + (block >> 3) * 4)};
+    return {load_words2(lane_place(row, 0, block * 8)), load_u16(lane_place(row, blocks * 8, block * 2)),
+            load_u32(lane_place(row, blocks * 10, (block >> 3) * 4))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;

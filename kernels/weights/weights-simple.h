@@ -45,7 +45,7 @@ struct NibblesAndScale : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 18); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u16(row + blocks * 16 + block * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u16(lane_place(row, blocks * 16, block * 2))};
   }
 };
 
@@ -70,7 +70,7 @@ struct Format<kQ4_1> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 20); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u32(lane_place(row, blocks * 16, block * 4))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -92,8 +92,8 @@ struct Format<kQ5_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 22); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4),
-            load_u16(row + blocks * 20 + block * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u32(lane_place(row, blocks * 16, block * 4)),
+            load_u16(lane_place(row, blocks * 20, block * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     const u32 words[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
@@ -122,8 +122,8 @@ struct Format<kQ5_1> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 24); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_u32(row + blocks * 16 + block * 4),
-            load_u32(row + blocks * 20 + block * 4)};
+    return {load_once(lane_place(row, 0, block * 16)), load_u32(lane_place(row, blocks * 16, block * 4)),
+            load_u32(lane_place(row, blocks * 20, block * 4))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;
@@ -149,8 +149,8 @@ struct Format<kQ8_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 32) * 34); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_once(row + block * 16), load_once(row + blocks * 16 + block * 16),
-            load_u16(row + blocks * 32 + block * 2)};
+    return {load_once(lane_place(row, 0, block * 16)), load_once(lane_place(row, blocks * 16, block * 16)),
+            load_u16(lane_place(row, blocks * 32, block * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     return {{{raw.first.x, raw.first.y, raw.first.z, raw.first.w},

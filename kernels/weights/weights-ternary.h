@@ -34,8 +34,9 @@ struct Format<kTQ1_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 54); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_u32(row + block * 4), load_u16(row + blocks * 4 + block * 2),
-            load_u32(row + blocks * 6 + (block >> 3) * 4), load_u16(row + (blocks >> 3) * 52 + (block >> 3) * 2)};
+    return {load_u32(lane_place(row, 0, block * 4)), load_u16(lane_place(row, blocks * 4, block * 2)),
+            load_u32(lane_place(row, blocks * 6, (block >> 3) * 4)),
+            load_u16(row + (blocks >> 3) * 52 + (block >> 3) * 2)};
   }
   DEVICE Block decode(const Raw& raw, int index) {
     Block block;
@@ -63,7 +64,7 @@ struct Format<kTQ2_0> : NeighbourColumns {
   };
   DEVICE u64 row_bytes(int width) { return padded_row(u64(width / 256) * 66); }
   DEVICE Raw fetch(const u8* row, int blocks, int block) {
-    return {load_words2(row + block * 8), load_u16(row + blocks * 8 + (block >> 3) * 2)};
+    return {load_words2(lane_place(row, 0, block * 8)), load_u16(lane_place(row, blocks * 8, (block >> 3) * 2))};
   }
   DEVICE Block decode(const Raw& raw, int) {
     Block block;

@@ -78,6 +78,10 @@ export class Served implements AsyncDisposable {
     await Promise.race([seen, early()]);
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }

@@ -22,6 +22,12 @@ export const FALLBACK_BACKEND = "reference";
 const FIX = "run `rocmforge doctor --fix`";
 /** With less, hardly a model can be downloaded. */
 const LITTLE_DISK_BYTES = 5e9;
+/** Firmware sets no more aside for an integrated card by default; a card of its own has no less. */
+const LARGEST_CARVE_OUT_BYTES = 4 * 2 ** 30;
+/** Share of VRAM in use from which on the driver moves things out of it. */
+const FULL_SHARE = 0.97;
+/** Pinned memory lies in GTT too, but not so much. */
+const MUCH_GTT_BYTES = 2 ** 30;
 /** The backends of the vendors' cards. */
 const CARD_BACKENDS: Readonly<Record<string, string>> = { AMD: "hip", NVIDIA: "cuda" };
 
@@ -32,6 +38,7 @@ export function knownProblems(findings: Findings): readonly KnownProblem[] {
     addonProblems,
     cardProblems,
     kernelProblems,
+    memoryProblems,
     packageProblems,
     cacheProblems,
     settingProblems,
@@ -98,6 +105,31 @@ function kernelProblems({ devices }: Findings): readonly KnownProblem[] {
       })),
     ),
   );
+}
+
+/** Host memory that cards use: an integrated one always, another one where its own is full. */
+export function memoryProblems({ machine }: Pick<Findings, "machine">): readonly KnownProblem[] {
+  return machine.cards.flatMap(({ vendor, id, memory }): readonly KnownProblem[] => {
+    if (memory === undefined) return [];
+    const { vramBytes, vramUsedBytes, gttBytes, gttUsedBytes } = memory;
+    if (vramBytes < gttBytes && vramBytes <= LARGEST_CARVE_OUT_BYTES)
+      return [
+        {
+          severity: "note",
+          what: `${vendor} ${id} shares the host's memory: ${formatBytes(vramBytes)} are set aside by the firmware, and it may use ${formatBytes(gttBytes)} of the rest (GTT)`,
+          remedy:
+            "to allow more, set the kernel parameter ttm.pages_limit (pages of 4 KiB; amdgpu.gttsize, in MiB, before Linux 6.10)",
+        },
+      ];
+    if (vramUsedBytes < vramBytes * FULL_SHARE || gttUsedBytes < MUCH_GTT_BYTES) return [];
+    return [
+      {
+        severity: "warning",
+        what: `${vendor} ${id}: VRAM is full (${formatBytes(vramUsedBytes)} of ${formatBytes(vramBytes)}), and ${formatBytes(gttUsedBytes)} lie in host memory (GTT), which is far slower`,
+        remedy: "close what else uses the card, or use a shorter context, a smaller KV type or smaller weights",
+      },
+    ];
+  });
 }
 
 function packageProblems({ missingFiles, mapping, platform }: Findings): readonly KnownProblem[] {

@@ -11,6 +11,16 @@ export interface PciCard {
   readonly id: string;
   /** The kernel's driver; undefined if there is none. */
   readonly driver: string | undefined;
+  /** As its kernel driver reports it. */
+  readonly memory?: CardMemory;
+}
+
+/** Of an AMD card: its own memory, and host memory that it may use. */
+export interface CardMemory {
+  readonly vramBytes: number;
+  readonly vramUsedBytes: number;
+  readonly gttBytes: number;
+  readonly gttUsedBytes: number;
 }
 
 /** System, processor and cards. */
@@ -86,14 +96,28 @@ function processorInstructions(): readonly string[] {
   return INSTRUCTIONS.filter((name) => words.has(name));
 }
 
-function pciCards(): readonly PciCard[] {
-  return namesIn(PCI_FOLDER).flatMap((name) => {
-    const folder = `${PCI_FOLDER}/${name}`;
+/** Cards in a folder of PCI devices. */
+export function pciCards(devices: string = PCI_FOLDER): readonly PciCard[] {
+  return namesIn(devices).flatMap((name) => {
+    const folder = `${devices}/${name}`;
     if (!CARD_CLASS.test(textOf(`${folder}/class`))) return [];
     const vendor = textOf(`${folder}/vendor`).trim();
     const id = `${vendor.slice(2)}:${textOf(`${folder}/device`).trim().slice(2)}`;
-    return [{ vendor: VENDORS[vendor] ?? vendor, id, driver: driverOf(folder) }];
+    const memory = memoryOf(folder);
+    return [
+      { vendor: VENDORS[vendor] ?? vendor, id, driver: driverOf(folder), ...(memory === undefined ? {} : { memory }) },
+    ];
   });
+}
+
+/** The pools of AMD's kernel driver. */
+function memoryOf(folder: string): CardMemory | undefined {
+  const figures = ["vram_total", "vram_used", "gtt_total", "gtt_used"].map((name) =>
+    textOf(`${folder}/mem_info_${name}`).trim(),
+  );
+  if (!figures.every((text) => /^\d+$/.test(text))) return undefined;
+  const [vramBytes, vramUsedBytes, gttBytes, gttUsedBytes] = figures.map(Number);
+  return { vramBytes, vramUsedBytes, gttBytes, gttUsedBytes };
 }
 
 function driverOf(folder: string): string | undefined {

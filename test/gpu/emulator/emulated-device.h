@@ -9,6 +9,7 @@
 // Uninitialised ones lie in .bss, which holds nothing else and is filled with NaNs before each block.
 #define DEVICE static inline
 #define CONSTANT static const
+#define INLINE_LAMBDA
 #define SHARED static
 #define DYNAMIC_SHARED(name) u8* const name = static_cast<u8*>(emulated_block->dynamic_shared)
 // Faults of a compiler that were asked for (settings.h).
@@ -64,7 +65,9 @@ DEVICE int thread_index() { return emulated_block->thread; }
 DEVICE int block_x() { return emulated_block->block[0]; }
 DEVICE int block_y() { return emulated_block->block[1]; }
 DEVICE int block_z() { return emulated_block->block[2]; }
+DEVICE int wave_index() { return thread_index() / WAVE; }
 DEVICE void barrier() { emulated_block->barrier(emulated_block); }
+DEVICE void memory_barrier() { barrier(); }
 DEVICE void wave_barrier() { emulated_block->wave_barrier(emulated_block); }
 DEVICE u32 wave_exchange(u32 value, int source_lane) {
   const u32 received = emulated_block->exchange(emulated_block, value, source_lane);
@@ -73,6 +76,7 @@ DEVICE u32 wave_exchange(u32 value, int source_lane) {
 #endif
   return received;
 }
+DEVICE u32 wave_xor(u32 value, int mask) { return wave_exchange(value, (thread_index() % WAVE) ^ mask); }
 
 DEVICE int dot4(int left, int right, int accumulator) {
 #if defined(EMULATED_WRONG_dot)
@@ -144,8 +148,17 @@ DEVICE Words4 emulated_load(const void* address) {
   if (__builtin_expect((reinterpret_cast<u64>(address) & 15) != 0, 0)) __builtin_trap();
   return *static_cast<const Words4*>(address);
 }
+template <typename Element>
+DEVICE Element* global_pointer(u64 address) {
+  return reinterpret_cast<Element*>(address);
+}
+DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + bytes + more; }
 DEVICE Words4 load_once(const void* address) { return emulated_load(address); }
 DEVICE Words4 load_shared(const void* address) { return emulated_load(address); }
+
+DEVICE void keep_load_order() {}
+DEVICE void settle(float&) {}
+DEVICE int anew(int value) { return value; }
 
 DEVICE u32 atomic_add(u32* address, u32 value) { return __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 DEVICE void device_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

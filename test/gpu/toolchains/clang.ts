@@ -4,7 +4,14 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import type { TemporaryFolder } from "../../support/temporary-folder.js";
 import { readCodeObject } from "./code-object.js";
-import { defineArguments, type MissingToolchain, runCompiler, type Toolchain, versionOf } from "./toolchain.js";
+import {
+  type CompileRequest,
+  defineArguments,
+  type MissingToolchain,
+  runCompiler,
+  type Toolchain,
+  versionOf,
+} from "./toolchain.js";
 
 /** Newest first. 19 is the oldest that knows gfx1200. */
 const VERSIONS = [22, 21, 20, 19] as const;
@@ -38,20 +45,24 @@ function clang(command: string, said: string, folder: TemporaryFolder): Toolchai
     name: `clang ${version}`,
     identity: said,
     async compile(request) {
-      const path = folder.file(`module-${made++}`);
-      await writeFile(`${path}.hip`, request.source);
-      const architecture = `--offload-arch=${request.target.architecture}`;
-      await runCompiler(command, [
-        ...OPTIONS,
-        architecture,
-        ...defineArguments(request),
-        "-o",
-        `${path}.co`,
-        `${path}.hip`,
-      ]);
-      const code = await readFile(`${path}.co`);
-      await Promise.all([rm(`${path}.hip`), rm(`${path}.co`)]);
-      return readCodeObject(code);
+      return readCodeObject(await compileWithClang(command, request, folder.file(`module-${made++}`)));
     },
   };
+}
+
+/** The code object; `path` is for files that are removed again. */
+export async function compileWithClang(command: string, request: CompileRequest, path: string): Promise<Buffer> {
+  await writeFile(`${path}.hip`, request.source);
+  const architecture = `--offload-arch=${request.target.architecture}`;
+  await runCompiler(command, [
+    ...OPTIONS,
+    architecture,
+    ...defineArguments(request),
+    "-o",
+    `${path}.co`,
+    `${path}.hip`,
+  ]);
+  const code = await readFile(`${path}.co`);
+  await Promise.all([rm(`${path}.hip`), rm(`${path}.co`)]);
+  return code;
 }

@@ -20,6 +20,7 @@ import {
   wideSplitShape,
   wideTiledShape,
 } from "../memory/wide-attention.js";
+import { transposedShape } from "../memory/transposed-attention.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
@@ -106,7 +107,8 @@ function prefillKernel({ options }: LoweringContext, operation: AttentionOperati
     };
     return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
   }
-  const shape = tiledShape(type, operation, sharedBytes);
+  const transposed = options.kind === "hip" ? transposedShape(type, operation, options.device) : undefined;
+  const shape = transposed ?? tiledShape(type, operation, sharedBytes);
   if (shape === undefined) return undefined;
   const { blocksPerTile, ...rest } = shape;
   return { file: "attention/tiled", kernel: "attention_tiled", blocks: heads * blocksPerTile, ...rest };

@@ -8,9 +8,9 @@ import {
   type GemvShape,
   gemvShape,
   isGemvShape,
-  THREADS,
   type TokenBucket,
   usualGemvParameters,
+  usualThreads,
 } from "./gemv-shape.js";
 
 /** Rows of steps that take this way; 0 leaves norms to launches of their own. */
@@ -34,13 +34,14 @@ export function canBeNormed(width: number): boolean {
 
 /** What the formulas take, for a width that can be normed. */
 export function usualNormedParameters(request: GemvRequest, tokens: TokenBucket): GemvParameters {
-  const { width, form, multiprocessors } = request;
+  const { width, form, multiprocessors, waveSize } = request;
+  const threads = usualThreads(waveSize);
   const usual = gemvShape(request, tokens);
   const blocks = usual.blocks.reduce((sum, count) => sum + count, 0);
   // A gated block has as many rows as share a scale, whatever its size.
   const isLarge =
-    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > THREADS * MAX_QUADS * QUAD_COLUMNS;
-  return usualGemvParameters(request, tokens, isLarge ? LARGE_BLOCK_THREADS : THREADS);
+    (form === "plain" && blocks > MANY_BLOCKS * multiprocessors) || width > threads * MAX_QUADS * QUAD_COLUMNS;
+  return usualGemvParameters(request, tokens, isLarge ? LARGE_BLOCK_THREADS : threads);
 }
 
 /** Whether a launch can be cut so. */

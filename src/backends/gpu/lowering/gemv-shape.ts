@@ -4,8 +4,13 @@
 
 import type { ParametersOf } from "./kernel-families.js";
 
-/** Threads of a block: four waves of 32, or two of 64. */
+/** Threads of a block of waves of 32. */
 export const THREADS = 128;
+/**
+ * Of a block of waves of 64 (CDNA): four again. Its cards have two to three times as many multiprocessors and little shared
+ * memory on each, and what a block stages is the same for any number of waves.
+ */
+const WIDE_WAVE_THREADS = 256;
 /** Output rows that one thread block writes as quantized rows: the columns that share a scale. */
 const QUANTIZED_ROWS = 32;
 /** Every device gives a block this much dynamic shared memory unasked. */
@@ -15,8 +20,13 @@ const WAVES_WANTED = 12;
 /** More blocks than this on a multiprocessor only begin and end: each makes several passes instead. */
 const BLOCKS_WANTED = 16;
 const BLOCK_WEIGHTS = 32;
+/** Rows for each wave that a card wants from which on a wave of 64 takes four at a time. */
+const VOCABULARY_ROWS = 16;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
+
+/** Weight blocks of a row that are on their way to a lane, at most. */
+const MAX_DEPTH = 4;
 
 /** Tokens that one block makes, as the kernels' names have them. */
 export const TOKEN_BUCKETS = [1, 2, 4, 8] as const;
@@ -48,23 +58,32 @@ export interface GemvShape {
 export function usualGemvParameters(
   { rows, width, form, floats, waveSize, multiprocessors }: GemvRequest,
   tokens: TokenBucket,
-  threads = THREADS,
+  threads = usualThreads(waveSize),
 ): GemvParameters {
-  const waves = THREADS / waveSize;
+  const waves = usualThreads(waveSize) / waveSize;
   const allRows = rows.reduce((sum, count) => sum + count, 0);
   const gated = form !== "plain";
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
   const isSmall = allRows < wavesWanted * 2;
-  const rowsTogether = rowsTogetherFor(tokens, gated, isSmall, floats);
+  // Vocabularies: more rows for what is decoded and merged once for all of them.
+  const isLarge = waveSize === 64 && allRows >= wavesWanted * VOCABULARY_ROWS && !floats;
+  const rowsTogether = isLarge && !gated ? 4 : rowsTogetherFor(tokens, gated, isSmall, floats);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
-  let split = (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
+  // A wave of 64 that shared a row of 4096 would have one weight block of it, and its sums to merge for that.
+  let split = waveSize === 32 && (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
   while (
     split < waves &&
     (allRows / (isSmall && !gated ? 1 : 2)) * split < wavesWanted &&
     sweepBlocks >= waveSize * split * 2
   )
     split *= 2;
-  return { rows: rowsTogether, split, depth: depthOf(tokens, gated, width), threads, blocks: BLOCKS_WANTED };
+  // Plain floats take four registers for 16 bytes and none to decode them.
+  const depth = floats && waveSize === 64 && tokens === 1 ? MAX_DEPTH : depthOf(tokens, gated, width, waveSize);
+  return { rows: rowsTogether, split, depth, threads, blocks: BLOCKS_WANTED };
+}
+
+export function usualThreads(waveSize: 32 | 64): number {
+  return waveSize === 64 ? WIDE_WAVE_THREADS : THREADS;
 }
 
 /** Whether a launch can be cut so. */
@@ -89,6 +108,7 @@ export function gemvShape(
       ? QUANTIZED_ROWS / passRows
       : Math.max(1, Math.floor(allRows / (passRows * parameters.blocks * multiprocessors)));
   const sharedBytes = floats ? 0 : stagedBytes(tokens, width);
+  const hasOwnWidth = !floats || waveSize === 64;
   const staged = !floats && sharedBytes <= STAGED_LIMIT_BYTES;
   return {
     defines: {
@@ -98,7 +118,7 @@ export function gemvShape(
       DEPTH: depth,
       STAGED: staged ? 1 : 0,
       // A kernel of its own for a width only where addresses become constants by it: all sweeps are whole.
-      WIDTH: !floats && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
+      WIDTH: hasOwnWidth && width % (BLOCK_WEIGHTS * waveSize * split) === 0 ? width : 0,
     },
     passes,
     blocks: rows.map((count) => Math.ceil(count / (passes * passRows))),
@@ -120,10 +140,11 @@ function rowsTogetherFor(tokens: TokenBucket, gated: boolean, isSmall: boolean, 
  * Every token has sums of its own in registers, which are then not there for weights on their way. For one token as
  * measured on an H200 with Q4_K and Q6_K: more only takes registers that other blocks could have.
  */
-function depthOf(tokens: TokenBucket, gated: boolean, width: number): number {
+function depthOf(tokens: TokenBucket, gated: boolean, width: number, waveSize: 32 | 64): number {
   if (tokens > 1) return tokens === 2 ? 3 : gated ? 2 : 1;
-  if (gated) return 1;
-  return width >= LONG_ROW ? 4 : 2;
+  // Cards with waves of 64 hold fewer of them, and want more of their memory.
+  if (gated) return waveSize === 64 ? 2 : 1;
+  return width >= LONG_ROW ? MAX_DEPTH : 2;
 }
 
 /** The inputs of a block in shared memory: values, sums and scales. */

@@ -160,5 +160,6 @@ function definesOf(
   { defines: { STAGED, WIDTH, ...rest } }: GemvShape,
   floats: boolean,
 ): Readonly<Record<string, number>> {
-  return floats ? rest : { ...rest, STAGED, WIDTH };
+  if (!floats) return { ...rest, STAGED, WIDTH };
+  return WIDTH === 0 ? rest : { ...rest, WIDTH };
 }

@@ -6,6 +6,12 @@ import type { ParametersOf } from "./kernel-families.js";
 
 /** Threads of a block: more than a GEMV has, because slots are short and their weights shall all be on their way. */
 const USUAL_THREADS = 256;
+/**
+ * Of gate and up on cards with waves of 64 (CDNA), which have more multiprocessors than a token's experts have blocks: eight
+ * waves, of four rows each where these are short.
+ */
+const WIDE_WAVE_THREADS = 512;
+const WIDE_WAVE_ROWS = 4;
 /** Of gate and up of MXFP4 with long rows, whose weights take longer to decode: smaller blocks wait less for one another. */
 const LOOK_UP_THREADS = 128;
 const LOOK_UP_TYPE = 39;
@@ -59,12 +65,16 @@ export function usualGroupedGemvParameters(request: GroupedGemvRequest): Grouped
   const { outputs, slots, width, form, types, waveSize, multiprocessors } = request;
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
   const isLookedUp = form !== "plain" && types.every((type) => type === LOOK_UP_TYPE);
-  const threads = isLookedUp && sweepBlocks > LONG_SWEEPS * waveSize ? LOOK_UP_THREADS : USUAL_THREADS;
+  const isWide = waveSize === 64 && form === "gated to quantized rows";
+  const isLong = isLookedUp && sweepBlocks > LONG_SWEEPS * waveSize;
+  const threads = isWide ? WIDE_WAVE_THREADS : isLong ? LOOK_UP_THREADS : USUAL_THREADS;
   const waves = threads / waveSize;
   const wavesWanted = WAVES_WANTED * multiprocessors * (32 / waveSize);
-  const rowsTogether = outputs * slots < wavesWanted * 2 ? 1 : 2;
+  const isShort = sweepBlocks <= waveSize;
+  const rowsTogether = isWide && isShort ? WIDE_WAVE_ROWS : outputs * slots < wavesWanted * 2 ? 1 : 2;
   let split = 1;
-  while (split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2) split *= 2;
+  while (!isWide && split < waves && outputs * slots * split < wavesWanted && sweepBlocks >= waveSize * split * 2)
+    split *= 2;
   const depth = form === "plain" ? USUAL_DEPTH : gatedDepth(types, sweepBlocks / (waveSize * split));
   return { rows: rowsTogether, split, depth, threads };
 }

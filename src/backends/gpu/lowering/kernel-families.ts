@@ -49,7 +49,7 @@ export const KERNEL_FAMILIES = {
   },
   /** matmul/grouped-gemv.hip, matmul/grouped-gemv-float.hip: as gemv, for one slot of one token a block. */
   "grouped-gemv": {
-    parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256] },
+    parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256, 512] },
     reorders: ["split"],
     poor: { rows: 1, split: 1, depth: 1, threads: 256 },
   },

@@ -1,6 +1,8 @@
 // A ring of pinned host memory chunks that uploads share: files are read into one while the device copies from another.
-// Pinning is slow (half a second per gigabyte), so chunks are allocated on demand and kept.
+// Pinning is slow (half a second per gigabyte), so chunks are allocated on demand and kept. A driver that pins fewer than
+// wanted makes uploads slower, not impossible.
 
+import { GpuError } from "../../../errors.js";
 import type { CopyQueue } from "./copy-queue.js";
 import type { EventHandle, GpuDevice, PinnedMemory } from "../drivers/shared/driver.js";
 import { PINNED_CHUNK_BYTES } from "./runtime.js";
@@ -20,6 +22,7 @@ export class PinnedRing implements Disposable {
   readonly #slots: RingSlot[] = [];
   #idle: RingSlot[] = [];
   #waiting: ((slot: RingSlot) => void)[] = [];
+  #isRefused = false;
 
   constructor(device: GpuDevice, copies: CopyQueue) {
     this.#device = device;
@@ -30,12 +33,27 @@ export class PinnedRing implements Disposable {
   async take(): Promise<RingSlot> {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    if (this.#slots.length < SLOTS) {
+    const added = this.#add();
+    if (added !== undefined) return added;
+    return await new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** One slot more; undefined if there are enough, or the driver pins no more. Throws if it pins none at all. */
+  #add(): RingSlot | undefined {
+    if (this.#slots.length >= SLOTS || this.#isRefused) return undefined;
+    try {
       const slot = { memory: this.#device.allocateHost(PINNED_CHUNK_BYTES), event: this.#device.createEvent() };
       this.#slots.push(slot);
       return slot;
+    } catch (error) {
+      if (!(error instanceof GpuError) || this.#slots.length === 0) throw error;
+      this.#isRefused = true;
+      process.emitWarning(
+        `the driver pinned ${this.#slots.length} of ${SLOTS} chunks of host memory, so weights are loaded more slowly: ${error.message}`,
+        { type: "RocmForgeWarning", code: "ROCMFORGE_PINNING" },
+      );
+      return undefined;
     }
-    return await new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /** Returns a slot that the last queued copy reads from; it is free again when that copy has finished. */

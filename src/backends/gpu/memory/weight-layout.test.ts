@@ -31,7 +31,7 @@ describe("weightLayout", () => {
     "%s planes are where the kernels look",
     (type) => {
       // `row + blocks * 24 + block * 2` and `… + (block >> 3) * 2` name the place of a plane, in bytes a block, and its
-      // entries; `row + (blocks >> 3) * 52` names the place in bytes a super-block.
+      // entries; `row + (blocks >> 3) * 52` names the place in bytes a super-block. lane_place(row, a, b) is row + a + b.
       const headers = ["simple", "k", "codebook", "ternary"]
         .map((family) => `weights/weights-${family}.h`)
         .map((file) => readFileSync(join(KERNEL_FOLDER, file), "utf8"))
@@ -42,7 +42,9 @@ describe("weightLayout", () => {
           structs.find((part) => part.startsWith(`struct ${name} :`)) ?? "",
         )?.[1];
       const base = new RegExp(`^struct Format<k${type}> : (\\w+)`, "m").exec(headers)?.[1] ?? "";
-      const body = fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "";
+      const body = (fetchOf(`Format<k${type}>`) ?? fetchOf(base) ?? "")
+        .replaceAll("lane_place(row, 0, ", "row + ")
+        .replaceAll(/lane_place\(row, (blocks \* \d+), /g, "row + $1 + ");
       const found = [
         ...body.matchAll(
           /row(?: \+|\[)(?: ?(blocks|\(blocks >> 3\)) \* (\d+) \+)? ?(?:\(block >> (3)\)|block)(?: \* (\d+))?/g,

@@ -7,7 +7,8 @@ import type { DeviceAdapter } from "../shared/adapter.js";
 import type { DriverCalls } from "../shared/calls.js";
 import { type BoundCalls, inBackground, Outputs, textAt } from "../shared/ffi.js";
 import type { HipAddressCall, HipCalls, HipPropertiesCall } from "./ffi.js";
-import { type MemoryAmount, memoryPools, sharedMemory } from "./shared-memory.js";
+import { GttWatch } from "./gtt-spill.js";
+import { type MemoryAmount, memoryPools, type MemoryPools, sharedMemory } from "./shared-memory.js";
 
 // Numbers of hipDeviceAttribute_t, the same from 5.0 on.
 const INTEGRATED = 16;
@@ -83,11 +84,16 @@ export function hipProperties(hip: StartedHip, index: number): GpuProperties {
 
 const PCI_ADDRESS_BYTES = 64;
 
-/** The memory that an integrated GPU can use, corrected by the kernel driver's figures. */
-function hipSharedMemory(hip: StartedHip, index: number, reported: MemoryAmount): MemoryAmount {
+/** The kernel driver's pools; undefined if HIP does not say where the card is, or the driver says nothing of them. */
+function hipPools(hip: StartedHip, index: number): MemoryPools | undefined {
   const outputs = new Outputs(PCI_ADDRESS_BYTES);
   const isTold = hip.address?.calls.pciAddress(outputs.address, PCI_ADDRESS_BYTES, index) === 0;
-  return sharedMemory(reported, isTold ? memoryPools(outputs.text(0, PCI_ADDRESS_BYTES)) : undefined);
+  return isTold ? memoryPools(outputs.text(0, PCI_ADDRESS_BYTES)) : undefined;
+}
+
+/** The memory that an integrated GPU can use, corrected by the kernel driver's figures. */
+function hipSharedMemory(hip: StartedHip, index: number, reported: MemoryAmount): MemoryAmount {
+  return sharedMemory(reported, hipPools(hip, index));
 }
 
 function unknownCard(call: string, index: number, what: string): Error {
@@ -115,11 +121,13 @@ export class HipAdapter implements DeviceAdapter {
   readonly instantiateSymbol: string;
   readonly allowSharedSymbol = "hipFuncSetAttribute";
   readonly #hip: StartedHip;
+  readonly #spill: GttWatch;
 
   constructor(hip: StartedHip, index: number) {
     this.#hip = hip;
     this.bound = hip.bound;
     this.properties = hipProperties(hip, index);
+    this.#spill = new GttWatch(() => hipPools(hip, index));
     this.instantiateSymbol = hip.own.symbols.instantiate;
     this.makeCurrent();
   }
@@ -140,6 +148,8 @@ export class HipAdapter implements DeviceAdapter {
   memory(reported: MemoryAmount): MemoryAmount {
     const { index, integrated } = this.properties;
     if (integrated) return hipSharedMemory(this.#hip, index, reported);
+    const notice = this.#spill.look();
+    if (notice !== undefined) process.emitWarning(notice, { type: "RocmForgeWarning", code: "ROCMFORGE_GTT" });
     return { ...reported, freeBytes: Math.min(reported.freeBytes, reported.totalBytes) };
   }
 

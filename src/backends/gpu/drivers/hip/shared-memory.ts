@@ -14,7 +14,7 @@ export interface MemoryAmount {
 }
 
 /** The kernel driver's memory pools. */
-interface MemoryPools {
+export interface MemoryPools {
   readonly vram: MemoryAmount;
   readonly gtt: MemoryAmount;
 }
