@@ -73,19 +73,15 @@ export type OutputWant =
 
 /**
  * How a token is chosen from a row's logits after bias and mask: penalties, top-k, typical, top-p, min-p, XTC,
- * temperature, draw, in this order; `src/sampler/token-choice.ts` defines them. The random number is part of it, so that
- * a backend keeps no state.
+ * temperature, draw, in this order; `src/sampler/token-choice.ts` defines them. `topK` and `minP` are off at 0, `typicalP`
+ * and `topP` at 1. The random number is part of it, so that a backend keeps no state.
  */
 export interface TokenSampling {
   /** 0 chooses the most likely token after penalties, the lowest id among equals. */
   readonly temperature: number;
-  /** 0 is off. */
   readonly topK: number;
-  /** 1 is off. */
   readonly typicalP: number;
-  /** 1 is off. */
   readonly topP: number;
-  /** 0 is off. */
   readonly minP: number;
   /** The fewest tokens that a truncating stage leaves; at least 1. */
   readonly minKeep: number;
@@ -97,8 +93,8 @@ export interface TokenSampling {
 }
 
 /**
- * Changes of single logits before anything is truncated, which log-probabilities do not contain. A logit is divided by
- * its factor if it is positive and multiplied by it if not, lowered by its decrease, and rounded to f32.
+ * Changes of single logits before truncation, which log-probabilities do not contain. A logit is divided by its factor if
+ * positive and multiplied by it if not, lowered by its decrease, and rounded to f32.
  */
 export interface TokenPenalties {
   /** Ascending, each once. */
@@ -279,7 +275,7 @@ export interface Backend extends AsyncDisposable {
   readonly chunkTokens?: number;
   /** Maximum output rows of one step. */
   readonly maxStepOutputs: number;
-  /** Sequences that decode together unless the caller says otherwise; absent: 64. */
+  /** Sequences that decode together by default; absent: 64. */
   readonly usualSequences?: number;
   /** Whether it wants small quantized matrices of models with recurrent layers as F32; absent: no. */
   readonly widensGates?: boolean;
@@ -289,10 +285,7 @@ export interface Backend extends AsyncDisposable {
    */
   ready?(): Promise<void>;
   memory(): BackendMemory;
-  /**
-   * Whether the backend can compute an operation with these weights; checked when a plan is built, not during a
-   * request.
-   */
+  /** Whether the backend can compute an operation with these weights; checked when a plan is built. */
   supports(operation: Operation, weights: readonly TensorDescriptor[]): Support;
   /** Device bytes that `upload` of this tensor would take, depending on whether its file is mapped. */
   residentBytes(descriptor: TensorDescriptor, mapped: boolean): number;
@@ -320,9 +313,7 @@ export interface Backend extends AsyncDisposable {
   loadTimings?(): BackendLoadTimings | undefined;
 }
 
-/**
- * Times from a backend's start to its first results, which overlap. Start times count from the start of the process.
- */
+/** Times from a backend's start to its first results, which overlap. Start times count from that of the process. */
 export interface BackendLoadTimings {
   readonly driverStartMs: number;
   /** Until the device could be used. */

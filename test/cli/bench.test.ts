@@ -230,7 +230,7 @@ describe("bytes read for a token", () => {
 });
 
 describe("multiply-adds of a prefill", () => {
-  it.each(["Q8_0", "F32"])("count quantized matrices once per token that passes them, as %s", async (mix) => {
+  it.each(["Q8_0", "F32"] as const)("count quantized matrices once per token that passes them, as %s", async (mix) => {
     const written = synthPlan("small", { ...SMALL_SHAPE, tied: false }, { mix, seed: 1 });
     const path = folder.file(`multiply-adds-${mix}.gguf`);
     await writeGguf(path, written);
