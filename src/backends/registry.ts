@@ -148,13 +148,12 @@ async function startBest(options: BackendOptions): Promise<Backend> {
   throw new TypeError("the reference backend runs everywhere");
 }
 
-/** Opens what computes on the CPU: native code, or plain TypeScript if there is none. */
+/** Opens what computes on the CPU; plain TypeScript would take minutes for a layer of a large model. */
 async function openOracle(): Promise<Backend> {
   const { cpuEntry } = await import("./cpu/entry.js");
   const opened = await cpuEntry.open({});
-  if (!isUnavailable(opened)) return opened;
-  const { ReferenceBackend } = await import("./reference/backend.js");
-  return new ReferenceBackend();
+  if (isUnavailable(opened)) throw cpuEntry.unavailableError(opened);
+  return opened;
 }
 
 /** With `auto`, a number of threads applies only if the CPU computes. */

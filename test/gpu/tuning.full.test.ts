@@ -61,6 +61,7 @@ describeEmulator("the tuner", () => {
       prewarm: false,
       checks: false,
       tune: true,
+      usesTuned: true,
       record,
       poorDefaults: true,
       isTuned,

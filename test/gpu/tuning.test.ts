@@ -75,6 +75,7 @@ async function open(setting: Setting): Promise<Opened> {
     prewarm: false,
     checks: false,
     tune: true,
+    usesTuned: true,
     record,
     poorDefaults: poor,
     ...(isTuned === undefined ? {} : { isTuned }),

@@ -52,7 +52,7 @@ const SLABS_VARIABLE = "ROCMFORGE_GPU_SLABS";
 const BLAS_VARIABLE = "ROCMFORGE_GPU_BLAS";
 /** `on` makes every kernel with free parameters begin with poor ones, for testing the tuner. */
 const POOR_DEFAULTS_VARIABLE = "ROCMFORGE_GPU_POOR_DEFAULTS";
-/** `off` neither tunes kernels in the background nor uses what was tuned before. */
+/** `on` tunes kernels in the background, `off` does not even use what was tuned before. */
 const TUNE_VARIABLE = "ROCMFORGE_GPU_TUNE";
 /** `off` compiles kernels only when a step needs them. */
 const PREWARM_VARIABLE = "ROCMFORGE_GPU_PREWARM";
@@ -73,6 +73,8 @@ interface GpuBackendOptions extends ProgramOptions {
   readonly deterministic: boolean;
   readonly slabs: boolean;
   readonly poorDefaults: boolean;
+  /** Whether kernels have the parameters that were chosen for them on this card before. */
+  readonly usesTuned: boolean;
   /** How kernels are checked before their first use; absent: they are not. */
   readonly kernelChecks?: KernelCheckOptions;
   /** Why this device was chosen, human-readable. */
@@ -108,7 +110,7 @@ export class GpuBackend implements Backend {
     this.usualSequences = size.outputs;
     this.#options = options;
     this.#choices = new KernelChoices({ deterministic, poor: options.poorDefaults });
-    if (options.tune && options.record !== undefined) restoreChoices(this.#choices, options.record, deterministic);
+    if (options.usesTuned && options.record !== undefined) restoreChoices(this.#choices, options.record, deterministic);
     this.#runtime = new GpuRuntime(device, kernels, options);
     this.#checked = checkedDevice(options.kernelChecks, this.#choices, this.#runtime);
     this.#runtime.marks.driver.begin(driverStartMs(device.kind));
@@ -310,11 +312,12 @@ export function openGpuBackend({
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
       prewarm: !isOff(PREWARM_VARIABLE),
-      tune: !isOff(TUNE_VARIABLE),
+      tune: isOn(TUNE_VARIABLE),
+      usesTuned: !isOff(TUNE_VARIABLE),
       record,
       poorDefaults,
       checks: isChecked(name),
-      ...(openOracle !== undefined && areKernelsChecked() ? { kernelChecks: { openOracle, record, identity } } : {}),
+      ...(openOracle !== undefined && areKernelsChecked(name) ? { kernelChecks: { openOracle, record, identity } } : {}),
     });
   } catch (error) {
     device[Symbol.dispose]();
