@@ -1,6 +1,6 @@
 // Asks llama.cpp for what test/conformance/models/recorded.test.ts compares with; `node bench/peers/record.mjs` calls it.
 
-import { writeFileSync } from "node:fs";
+import { writePacked } from "../support/packed-json.js";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { familyModel } from "../conformance/models/family-model.js";
 import { logProbabilities } from "../conformance/models/log-probabilities.js";
@@ -61,6 +61,6 @@ async function record(file: URL, models: readonly AskedModel[]): Promise<number>
     );
     lines.push(JSON.stringify({ name, weights: hashOfWeights(model), positions }));
   }
-  writeFileSync(file, `{\n"how": ${JSON.stringify(HOW)},\n"answers": [\n${lines.join(",\n")}\n]\n}\n`);
+  writePacked(file, `{\n"how": ${JSON.stringify(HOW)},\n"answers": [\n${lines.join(",\n")}\n]\n}\n`);
   return lines.length;
 }

@@ -1,13 +1,13 @@
 // Asks llama.cpp for what test/library/tokenizer/gemma.test.ts compares with; `node bench/peers/record.mjs` calls it.
 
-import { writeFileSync } from "node:fs";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { Dice } from "../support/dice.js";
+import { writePacked } from "../support/packed-json.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { gemmaText, gemmaVocabulary } from "./gemma-vocabulary.js";
 import { loadPeerVocabulary } from "./llama-cpp.js";
 
-export const GEMMA_TOKENS_FILE = new URL("../fixtures/peers/gemma-tokens.json", import.meta.url);
+export const GEMMA_TOKENS_FILE = new URL("../fixtures/peers/gemma-tokens.json.gz", import.meta.url);
 export const GEMMA_VOCABULARY_SEED = 7;
 const TEXTS = 80;
 
@@ -28,6 +28,6 @@ export async function recordGemmaTokens(): Promise<number> {
   });
   await peer.dispose();
   const how = "node-llama-cpp 3.22.1 (llama.cpp v0.5.0)";
-  writeFileSync(GEMMA_TOKENS_FILE, `{\n"how": ${JSON.stringify(how)},\n"ids": [\n${lines.join(",\n")}\n]\n}\n`);
+  writePacked(GEMMA_TOKENS_FILE, `{\n"how": ${JSON.stringify(how)},\n"ids": [\n${lines.join(",\n")}\n]\n}\n`);
   return lines.length;
 }

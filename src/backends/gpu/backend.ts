@@ -317,7 +317,9 @@ export function openGpuBackend({
       record,
       poorDefaults,
       checks: isChecked(name),
-      ...(openOracle !== undefined && areKernelsChecked(name) ? { kernelChecks: { openOracle, record, identity } } : {}),
+      ...(openOracle !== undefined && areKernelsChecked(name)
+        ? { kernelChecks: { openOracle, record, identity } }
+        : {}),
     });
   } catch (error) {
     device[Symbol.dispose]();

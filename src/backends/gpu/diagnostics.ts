@@ -128,6 +128,9 @@ export function driverDiagnostics(kind: DriverKind): BackendDiagnostics {
 }
 
 function checksText(kind: DriverKind): string {
-  const checked = [...(areKernelsChecked(kind) ? ["kernels"] : []), ...(isChecked(kind) ? ["graphs", "BLAS matmuls"] : [])];
+  const checked = [
+    ...(areKernelsChecked(kind) ? ["kernels"] : []),
+    ...(isChecked(kind) ? ["graphs", "BLAS matmuls"] : []),
+  ];
   return checked.length === 0 ? "none" : `${checked.join(", ")} before their first use`;
 }

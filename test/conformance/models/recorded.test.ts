@@ -1,6 +1,6 @@
 // Models with random weights on the reference backend, against answers of llama.cpp that were recorded.
 
-import { readFileSync } from "node:fs";
+import { readPacked } from "../../support/packed-json.js";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "../../../src/gguf/writer.js";
 import { loadModel } from "../../../src/index.js";
@@ -29,8 +29,8 @@ const TOLERANCE = 0.001;
 /** With GELU from a table of 16-bit floats, which may round either way. */
 const TABLE_MEAN = 3e-3;
 
-const { answers } = JSON.parse(readFileSync(ANSWERS_FILE, "utf8")) as RecordedAnswers;
-const { answers: familyAnswers } = JSON.parse(readFileSync(FAMILY_ANSWERS_FILE, "utf8")) as RecordedAnswers;
+const { answers } = readPacked(ANSWERS_FILE) as RecordedAnswers;
+const { answers: familyAnswers } = readPacked(FAMILY_ANSWERS_FILE) as RecordedAnswers;
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 

@@ -1,6 +1,6 @@
 // Gemma's SentencePiece without a space prefix, on a made-up vocabulary, against ids of llama.cpp that were recorded.
 
-import { readFileSync } from "node:fs";
+import { readPacked } from "../../support/packed-json.js";
 import { expect, it } from "vitest";
 import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import { createTokenizer } from "../../../src/tokenizer/tokenizer.js";
@@ -8,7 +8,7 @@ import { gemmaText, gemmaVocabulary } from "../../peers/gemma-vocabulary.js";
 import { GEMMA_TOKENS_FILE, GEMMA_VOCABULARY_SEED, type RecordedTokens } from "../../peers/record-gemma-tokens.js";
 import { Dice } from "../../support/dice.js";
 
-const { ids: recorded } = JSON.parse(readFileSync(GEMMA_TOKENS_FILE, "utf8")) as RecordedTokens;
+const { ids: recorded } = readPacked(GEMMA_TOKENS_FILE) as RecordedTokens;
 const tokenizer = createTokenizer(new GgufMetadata(gemmaVocabulary(new Dice(GEMMA_VOCABULARY_SEED))));
 
 it("gives llama.cpp's ids, and the text back", () => {
