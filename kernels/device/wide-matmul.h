@@ -77,7 +77,7 @@ DEVICE void wide_wait() {
   " %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123,"    \
   " %124, %125, %126, %127"
 /** `columns` lines of the right operand; l0 … l3, r and k are the numbers of the operands after the sums. */
-#define WIDE_PRODUCT(columns, sums_text, l0, l1, l2, l3, r, k)                                \
+#define WIDE_MATMUL(columns, sums_text, l0, l1, l2, l3, r, k)                                 \
   "{ .reg .pred keep; setp.ne.b32 keep, %" k ", 0; wgmma.mma_async.sync.aligned.m64n" columns \
   "k16.f32.f16.f16 {" sums_text "}, {%" l0 ", %" l1 ", %" l2 ", %" l3 "}, %" r ", keep, 1, 1, 0; }"
 
@@ -87,7 +87,7 @@ struct WideMatmul;
 template <>
 struct WideMatmul<16> {
   DEVICE void add(Tile* sums, const Fragment& left, WidePlace place) {
-    asm volatile(WIDE_PRODUCT("16", WIDE_SUMS_8, "8", "9", "10", "11", "12", "13")
+    asm volatile(WIDE_MATMUL("16", WIDE_SUMS_8, "8", "9", "10", "11", "12", "13")
                  : WIDE_TILE(0)
                  : WIDE_LEFT, "l"(place), "r"(1));
   }
@@ -96,7 +96,7 @@ struct WideMatmul<16> {
 template <>
 struct WideMatmul<32> {
   DEVICE void add(Tile* sums, const Fragment& left, WidePlace place) {
-    asm volatile(WIDE_PRODUCT("32", WIDE_SUMS_16, "16", "17", "18", "19", "20", "21")
+    asm volatile(WIDE_MATMUL("32", WIDE_SUMS_16, "16", "17", "18", "19", "20", "21")
                  : WIDE_TILES_2(0)
                  : WIDE_LEFT, "l"(place), "r"(1));
   }
@@ -105,7 +105,7 @@ struct WideMatmul<32> {
 template <>
 struct WideMatmul<64> {
   DEVICE void add(Tile* sums, const Fragment& left, WidePlace place) {
-    asm volatile(WIDE_PRODUCT("64", WIDE_SUMS_32, "32", "33", "34", "35", "36", "37")
+    asm volatile(WIDE_MATMUL("64", WIDE_SUMS_32, "32", "33", "34", "35", "36", "37")
                  : WIDE_TILES_4(0)
                  : WIDE_LEFT, "l"(place), "r"(1));
   }
@@ -114,7 +114,7 @@ struct WideMatmul<64> {
 template <>
 struct WideMatmul<128> {
   DEVICE void add(Tile* sums, const Fragment& left, WidePlace place) {
-    asm volatile(WIDE_PRODUCT("128", WIDE_SUMS_64, "64", "65", "66", "67", "68", "69")
+    asm volatile(WIDE_MATMUL("128", WIDE_SUMS_64, "64", "65", "66", "67", "68", "69")
                  : WIDE_TILES_8(0)
                  : WIDE_LEFT, "l"(place), "r"(1));
   }
@@ -123,7 +123,7 @@ struct WideMatmul<128> {
 template <>
 struct WideMatmul<256> {
   DEVICE void add(Tile* sums, const Fragment& left, WidePlace place) {
-    asm volatile(WIDE_PRODUCT("256", WIDE_SUMS_128, "128", "129", "130", "131", "132", "133")
+    asm volatile(WIDE_MATMUL("256", WIDE_SUMS_128, "128", "129", "130", "131", "132", "133")
                  : WIDE_TILES_8(0), WIDE_TILES_8(8)
                  : WIDE_LEFT, "l"(place), "r"(1));
   }
@@ -138,7 +138,7 @@ struct WideMatmul<256> {
 #undef WIDE_SUMS_32
 #undef WIDE_SUMS_64
 #undef WIDE_SUMS_128
-#undef WIDE_PRODUCT
+#undef WIDE_MATMUL
 #undef WIDE_LEFT
 
 template <int Columns>

@@ -146,12 +146,12 @@ struct Segment {
 
 /** Which stage comes next, and how often all of them have come. */
 struct StageCount {
-  int stage, turns;
+  int stage, rounds;
 };
 
 DEVICE void next_stage(StageCount& count) {
   count.stage = count.stage == STAGES - 1 ? 0 : count.stage + 1;
-  count.turns += count.stage == 0 ? 1 : 0;
+  count.rounds += count.stage == 0 ? 1 : 0;
 }
 
 DEVICE int tiles_of(int rows) { return (rows + kTileRows - 1) / kTileRows; }
@@ -195,7 +195,7 @@ DEVICE void bring_input(const WideGemmArguments& a, const Share& share, u8* shar
     const u64 token_tile = u64(segment.tile % share.token_tiles);
 #pragma unroll 1
     for (int slab = segment.first; slab < segment.end; slab++) {
-      await_handover(&handovers.empty[count.stage], (count.turns & 1) ^ 1);
+      await_handover(&handovers.empty[count.stage], (count.rounds & 1) ^ 1);
       if (lane_index() == 0) {
         hand_over_bytes(&handovers.full[count.stage], shared + count.stage * kStageBytes,
                         input + (token_tile * u64(share.slabs) + u64(slab)) * u64(kStageBytes), kStageBytes);
@@ -244,8 +244,8 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
   const int weight_blocks = a.width / 32;
   typename Source::Raw raw[RING][kLines];
 #pragma unroll
-  for (int ahead = 0; ahead < RING; ahead++)
-    fetch_slab<Source>(rows, weight_blocks, min(segment.first + ahead, segment.end - 1), raw[ahead]);
+  for (int slot = 0; slot < RING; slot++)
+    fetch_slab<Source>(rows, weight_blocks, min(segment.first + slot, segment.end - 1), raw[slot]);
   dependency_wait();
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[tile]);
@@ -254,23 +254,23 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
 #pragma unroll 1
   for (int first = segment.first; first < segment.end; first += RING) {
 #pragma unroll
-    for (int ahead = 0; ahead < RING; ahead++) {
-      const int slab = first + ahead;
+    for (int slot = 0; slot < RING; slot++) {
+      const int slab = first + slot;
       if (slab >= segment.end) break;
       const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
       // Of the slab before the first half's products are done with their registers, the second's may still run.
       wide_wait<1>();
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::crossed(raw[ahead][line], block, 0, left[0][line]);
+      for (int line = 0; line < kLines; line++) Source::crossed(raw[slot][line], block, 0, left[0][line]);
       stage_filled();
-      await_handover(&handovers.full[count.stage], count.turns & 1);
+      await_handover(&handovers.full[count.stage], count.rounds & 1);
       const WidePlace place = wide_place(shared + count.stage * kStageBytes);
       multiply_group(sums, left[0], place);
       wide_wait<1>();
       if (before >= 0 && lane_index() == 0) hand_over(&handovers.empty[before]);
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::crossed(raw[ahead][line], block, 1, left[1][line]);
-      fetch_slab<Source>(rows, weight_blocks, min(slab + RING, segment.end - 1), raw[ahead]);
+      for (int line = 0; line < kLines; line++) Source::crossed(raw[slot][line], block, 1, left[1][line]);
+      fetch_slab<Source>(rows, weight_blocks, min(slab + RING, segment.end - 1), raw[slot]);
       multiply_group(sums, left[1], chunks_on(place, kSlabChunks / 2));
       stage_used();
       before = count.stage;

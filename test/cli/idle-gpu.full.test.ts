@@ -9,7 +9,7 @@ import { Served } from "./served.js";
 const FEW = 10;
 
 describeEmulator("an idle server on a GPU", () => {
-  it.skipIf(!existsSync("/proc/self/task"))("sleeps after a request", { timeout: 600_000 }, async () => {
+  it.skipIf(!existsSync("/proc/self/task"))("sleeps after a request (needs /proc)", { timeout: 600_000 }, async () => {
     await using served = await Served.start(["--backend", "hip"], emulatorEnvironment({}));
     const response = await served.post("/v1/completions", { prompt: "Once", max_tokens: 4, temperature: 0 });
     expect(response.status).toBe(200);

@@ -9,7 +9,7 @@ import { Served } from "./served.js";
 /** A poll ten times a second would be more. */
 const FEW = 10;
 
-describe.skipIf(!existsSync("/proc/self/task"))("an idle server", () => {
+describe.skipIf(!existsSync("/proc/self/task"))("an idle server (needs /proc)", () => {
   it("sleeps after a request", async () => {
     await using served = await Served.start(["--backend", "cpu"]);
     const response = await served.post("/v1/completions", { prompt: "Once", max_tokens: 8, temperature: 0 });

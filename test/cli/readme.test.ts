@@ -45,8 +45,8 @@ it("has samples of every command", () => {
     "serve",
     "synth",
     "tokenize",
-    "verify",
     "tune",
+    "verify",
   ]);
   expect(quick.some((line) => line.includes("| rocmforge chat"))).toBe(true);
 });

@@ -23,7 +23,7 @@ if (missing !== undefined) report({ toolchain: "code objects by the book", skipp
 const shownOf: Record<string, ShownFigures[string]> = {};
 
 describe.skipIf(missing !== undefined).each(CARDS.map((card) => [card.architecture, card] as const))(
-  "hot kernels of %s",
+  "hot kernels of %s (needs clang 22 and llvm-mca 22)",
   (architecture, card) => {
     let measured: readonly MeasuredKernel[] = [];
     const labels = (isBad: (kernel: MeasuredKernel) => boolean): readonly string[] =>
@@ -62,7 +62,7 @@ describe.skipIf(missing !== undefined).each(CARDS.map((card) => [card.architectu
   },
 );
 
-it.skipIf(missing !== undefined)("are in docs/amd.md", () => {
+it.skipIf(missing !== undefined)("are in docs/amd.md (needs clang 22 and llvm-mca 22)", () => {
   const document = readFileSync(DOCUMENT, "utf8");
   const written = withTables(document, CARDS, shownOf);
   if (isUpdate) writeFileSync(DOCUMENT, written);
