@@ -95,13 +95,13 @@ function batchChart(page) {
   );
   return {
     title: "Sequences that decode together on an H200, tokens per second in all",
-    series: [OURS, "llama.cpp (not measured for 32)"],
+    series: [OURS, "llama.cpp (not measured for 128 and 256)"],
     groups: sizes.map((size, index) => ({
       label: `${size} sequences`,
       bars: [plain(values[index]), peer.has(size) ? plain(peer.get(size)) : undefined],
     })),
     hardware: `${H200} Llama-3-8B's shape in Q4_K_M.`,
-    command: "npm run bench -- batch 8b.gguf cuda 128 4,16,32,64",
+    command: "rocmforge bench -m 8b.gguf --backend cuda -p 0 -n 32 -d 128 -s 64",
   };
 }
 

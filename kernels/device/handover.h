@@ -27,6 +27,8 @@ DEVICE void hand_over(Handover* shared) {
 DEVICE void hand_over_copies(Handover* shared) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(handover_address(shared)) : "memory");
 }
+/** What other launches have written by ordinary stores, after the wait for them, is there for hand_over_bytes(). */
+DEVICE void stores_before_copies() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 /**
  * The only arrival of a phase, which ends when these bytes are in shared memory: by one thread. Both addresses and the number
  * are multiples of 16.
@@ -74,6 +76,7 @@ DEVICE void begin_handover(Handover*, int) {}
 DEVICE void handovers_begun() {}
 DEVICE void hand_over(Handover*) {}
 DEVICE void hand_over_copies(Handover*) {}
+DEVICE void stores_before_copies() {}
 DEVICE void hand_over_bytes(Handover*, void* target, const void* source, int bytes) {
   for (int byte = 0; byte < bytes; byte += 16)
     *reinterpret_cast<Words4*>(static_cast<u8*>(target) + byte) = load_shared(static_cast<const u8*>(source) + byte);

@@ -186,6 +186,7 @@ DEVICE bool is_whole(const Share& share, const Segment& segment) {
 /** Stages are filled in the order of the block's units. */
 DEVICE void bring_input(const WideGemmArguments& a, const Share& share, u8* shared, Handovers& handovers) {
   dependency_wait();
+  stores_before_copies();
   const u8* const input = reinterpret_cast<const u8*>(a.halves);
   StageCount count = {0, 0};
   u32 unit = share.begin;
