@@ -1,16 +1,15 @@
 // out[token][row] = Σ_k input[token][k] × weight[row][k] for 9 and more tokens by the wide products of sm_90
 // (device/wide-matmul.h): half rows times weights in their device layout, up to three matrices of one input in a launch.
 // Teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
-// hold, RING slabs ahead, and decodes one half of a slab while the other is multiplied. One more wave brings the input,
-// which lies in memory as products read it (rows/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the slabs of all tiles evenly
-// (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them left in `partial`, in their
-// order, so that results do not depend on which was faster.
-// Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie otherwise);
-// GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
+// hold, RING slabs early, and decodes one half of a slab while the other is multiplied. One more wave brings the input,
+// which lies in memory as products read it (rows/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the
+// slabs of all tiles evenly (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them
+// left in `partial`, in their order, so that results do not depend on which was faster.
+// Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie
+// otherwise); GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
 // (device/activation.h); PANELS; BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
-// Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch, and left
-// so by each. Shared bytes: STAGES × kStageBytes + 1024,
-// to begin at a multiple of 1024.
+// Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch,
+// and left so by each. Shared bytes: STAGES × kStageBytes + 1024, to begin at a multiple of 1024.
 // v1 four waves copied the input through registers: 52 us for gate and up of Llama-3-8B at 64 tokens of Q4_K on an H200, 172 at
 //    256. Waiting for them was most of it.
 // v2 rows lie as products read them and one thread asks for whole slabs: 47 us at 64 tokens, 67 at 128 and 113 at 256 (matmul/
