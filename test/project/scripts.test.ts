@@ -260,9 +260,11 @@ describe("the pieces", () => {
       "some.test.mjs",
       `import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-it("sees itself", { timeout: 30_000 }, async () => {
+it.concurrent("sees itself", { timeout: 30_000 }, async ({ expect }) => {
   await expect.poll(() => readFileSync("progress.json", "utf8"), { timeout: 20_000 }).toContain("some.test.mjs > sees itself");
 });
+// vitest may keep what a worker reports until it has something more to report.
+it.concurrent.each([300, 700, 1500])("ends after %i ms", async (ms) => await new Promise((resolve) => setTimeout(resolve, ms)));
 describe.skipIf(true)("cards (needs a card)", () => { it("one (1)", () => {}); });
 describe.skipIf(true)("a group (skipped: nobody (at all) is here)", () => { it("two", () => {}); it("three", () => {}); });
 it("four", (context) => context.skip("said at run time"));
