@@ -56,6 +56,8 @@ export interface WideGemmRequest {
   readonly rows: readonly number[];
   readonly width: number;
   readonly gated: boolean;
+  /** Whether all matrices are of one type: code for several takes more registers. */
+  readonly isOfOneType: boolean;
   readonly multiprocessors: number;
   readonly sharedBytes: number;
 }
@@ -100,7 +102,7 @@ export type WideGemmParameters = ParametersOf<"wide-gemm">;
 export function usualWideGemmParameters(request: WideGemmRequest, tokens: PanelTokens): WideGemmParameters {
   let best: WideGemmParameters = { teams: CUTS[tokens].teams[0], shares: 0 };
   let bestCost = Infinity;
-  for (const teams of CUTS[tokens].teams) {
+  for (const teams of teamsFor(request, tokens)) {
     const shares = Math.floor(request.multiprocessors / Math.max(1, tilesOf(request, teams)));
     for (const candidate of [
       { teams, shares: Math.min(shares, slabsOf(request), MAX_SHARES) },
@@ -120,7 +122,7 @@ export function isWideGemmShape(
   { teams, shares }: WideGemmParameters,
 ): boolean {
   return (
-    CUTS[tokens].teams.includes(teams) &&
+    teamsFor(request, tokens).includes(teams) &&
     shares <= slabsOf(request) &&
     tilesOf(request, teams) * shares <= request.multiprocessors
   );
@@ -128,14 +130,16 @@ export function isWideGemmShape(
 
 /** How a block works on tiles of this many tokens. */
 export function wideGemmShape(
-  { sharedBytes }: WideGemmRequest,
+  { sharedBytes, isOfOneType }: WideGemmRequest,
   tokens: PanelTokens,
   { teams }: WideGemmParameters,
 ): WideGemmShape {
+  // Registers of sums, and of code for another type, beside those of weights on their way.
+  const isFull = teams >= MANY_TEAMS || tokens === MAX_PANEL_TOKENS || (!isOfOneType && teams > 2 && tokens > 32);
   const stages = Math.min(MAX_STAGES, Math.floor((sharedBytes - STAGE_ALIGNMENT) / stageBytes(tokens)));
   return {
     teams: teams + 1,
-    ring: teams >= MANY_TEAMS || tokens === MAX_PANEL_TOKENS ? SHORT_RING : LONG_RING,
+    ring: isFull ? SHORT_RING : LONG_RING,
     stages,
     sharedBytes: stages * stageBytes(tokens) + STAGE_ALIGNMENT,
   };
@@ -151,6 +155,10 @@ export function wideGemmBlocks(
   const tiles = tilesOf(request, teams) * tokenTiles;
   const { multiprocessors } = request;
   return tokenTiles === 1 && shares > 0 ? tiles * shares : Math.min(multiprocessors, tiles * slabsOf(request));
+}
+
+function teamsFor({ isOfOneType }: WideGemmRequest, tokens: PanelTokens): readonly number[] {
+  return isOfOneType ? CUTS[tokens].teams : CUTS[tokens].teams.filter((teams) => teams < MANY_TEAMS);
 }
 
 function slabsOf({ width }: WideGemmRequest): number {

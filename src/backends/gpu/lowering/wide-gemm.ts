@@ -48,6 +48,7 @@ export function wideGemmLaunch(
     rows: gated ? [matmuls[0].outputs] : matmuls.map(({ outputs }) => outputs),
     width,
     gated,
+    isOfOneType: new Set(matmuls.map(({ type }) => type)).size === 1,
     multiprocessors,
     sharedBytes,
   };
