@@ -42,7 +42,7 @@
 #define BIAS_TYPE 0
 #endif
 
-// On AMD, loads arrive in the order in which they were asked for, so whoever waits for the inputs waits for all weights that
+// On AMD, loads arrive in the order in which they were asked for, so a wait for the inputs is a wait for all weights that
 // were asked for before: inputs come first there, which is possible because no launch begins before the one before it has
 // ended. And its compilers copy a slot of the ring to another register for the next turn of a loop, which waits for it in
 // the turn that asked for it: where the width is known, the turns are written out.

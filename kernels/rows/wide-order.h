@@ -33,7 +33,7 @@ DEVICE int panel_half(int tokens, int token, int column) {
   return panel_word(tokens, token, wide_word(column / 4) + (column & 1) * 4) * 2 + (column >> 1 & 1);
 }
 
-/** Tokens of the tiles that a step of so many has: PANEL_TOKENS of src/backends/gpu/lowering/wide-gemm-shape.ts. */
+/** Tokens of a tile in steps of `tokens` tokens: PANEL_TOKENS of src/backends/gpu/lowering/wide-gemm-shape.ts. */
 DEVICE int panel_tokens(int tokens) {
   return tokens <= 16 ? 16 : tokens <= 32 ? 32 : tokens <= 64 ? 64 : tokens <= 128 ? 128 : 256;
 }

@@ -40,32 +40,39 @@ DEVICE void quad_to_crossed(u32 quad, u32 scale, u32 minus_minimum, u32& first, 
   second = pair_fma(pair_subtract(((raised >> 8) & 0x00ff00ffu) | exponent, zero), scale, minus_minimum);
 }
 
+/** Scale and minus minimum of a group, each twice as a half. */
+struct GroupPairs {
+  u32 scale, minus_minimum;
+};
+
+template <int Type>
+DEVICE GroupPairs group_pairs(const Block& values, int group) {
+  const float scale = values.scale[group] * float(1 << level_shift(Type)), minimum = -values.minimum[group];
+  return {float2_to_half2(scale, scale), Format<Type>::has_minimum ? float2_to_half2(minimum, minimum) : 0};
+}
+
 template <int Type>
 struct HalfSource : Format<Type> {
   typedef typename Format<Type>::Raw Raw;
 
   DEVICE void halves(const Raw& raw, int block, int group, u32 (&words)[8]) {
     const Block values = Format<Type>::decode(raw, block);
-    const float scale = values.scale[group] * float(1 << level_shift(Type));
-    const u32 scales = float2_to_half2(scale, scale);
-    const u32 minus_minimum =
-        Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
+    const GroupPairs pairs = group_pairs<Type>(values, group);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      quad_to_halves<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
+      quad_to_halves<level_shift(Type)>(values.quads[group][i], pairs.scale, pairs.minus_minimum, words[2 * i],
+                                        words[2 * i + 1]);
     }
   }
 
   /** The same in the order of matmul/wide-gemm.hip: of each four columns first 0 and 2, then 1 and 3. */
   DEVICE void crossed(const Raw& raw, int block, int group, u32 (&words)[8]) {
     const Block values = Format<Type>::decode(raw, block);
-    const float scale = values.scale[group] * float(1 << level_shift(Type));
-    const u32 scales = float2_to_half2(scale, scale);
-    const u32 minus_minimum =
-        Format<Type>::has_minimum ? float2_to_half2(-values.minimum[group], -values.minimum[group]) : 0;
+    const GroupPairs pairs = group_pairs<Type>(values, group);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      quad_to_crossed<level_shift(Type)>(values.quads[group][i], scales, minus_minimum, words[2 * i], words[2 * i + 1]);
+      quad_to_crossed<level_shift(Type)>(values.quads[group][i], pairs.scale, pairs.minus_minimum, words[2 * i],
+                                         words[2 * i + 1]);
     }
   }
 };

@@ -26,7 +26,7 @@ const MAX_STAGES = 6;
 const MAX_SHARES = 8;
 
 interface TileCut {
-  /** Teams that multiply, of which a block may have so many with the registers that sums of the tile leave. */
+  /** Numbers of teams that a block may have, with the registers that the sums of a tile leave. */
   readonly teams: readonly number[];
   /** Microseconds for a slab of a block, of each of its teams, and for each further block that shares a tile. */
   readonly slab: number;
