@@ -83,6 +83,64 @@ function networkCase(type: SupportedTypeName, downType: SupportedTypeName): Prog
   };
 }
 
+const HEADS = { heads: 4, kvHeads: 2, keyWidth: 64, valueWidth: 64 };
+const BLOCK_TOKENS = 16;
+const SEQUENCES = 12;
+const SEQUENCE_BLOCKS = 4;
+
+/** Attention, whose result only a matmul reads. */
+function attentionCase(): ProgramCase {
+  const dice = new Dice(9);
+  const { heads, kvHeads, keyWidth, valueWidth } = HEADS;
+  const [queries, keys] = [heads * keyWidth, kvHeads * keyWidth];
+  const shape = { inputs: heads * valueWidth, outputs: NETWORK_WIDTH };
+  return {
+    vocabularySize: MOST_TOKENS,
+    kv: { layers: 1, kvHeads, keyWidth, valueWidth },
+    kvCacheType: "f16",
+    blockTokens: BLOCK_TOKENS,
+    blocks: SEQUENCES * SEQUENCE_BLOCKS,
+    weights: {
+      inputs: inputTable(dice, queries + 2 * keys, MOST_TOKENS, 1.5),
+      "product.weight": randomWeight(dice, "Q4_K", [shape.inputs, shape.outputs], 1 / 16),
+    },
+    build: (graph) => {
+      const input = graph.embed("inputs", queries + 2 * keys, MOST_TOKENS);
+      const rope = graph.ropeTable({
+        ratio: 1,
+        stretches: Array.from({ length: keyWidth / 2 }, () => 1),
+        magnitude: 1,
+      });
+      const rotation = { headWidth: keyWidth, rotaryWidth: keyWidth, style: "halves", rope } as const;
+      const query = graph.rope(graph.columns(input, "query", 0, queries), { heads, ...rotation });
+      const key = graph.rope(graph.columns(input, "key", queries, keys), { heads: kvHeads, ...rotation });
+      const value = graph.columns(input, "value", queries + keys, keys);
+      const attended = graph.attention(query, key, value, { layer: 0, ...HEADS, scale: 1 / 8 });
+      return { hidden: graph.selectRows(graph.matmul(attended, "product", shape), "outputs") };
+    },
+  };
+}
+
+/** A prompt of every sequence, and then a token of each. */
+function servedSteps(): readonly StepInput[] {
+  const tables = Array.from({ length: SEQUENCES }, (_, sequence) =>
+    Int32Array.from({ length: SEQUENCE_BLOCKS }, (__, block) => sequence * SEQUENCE_BLOCKS + block),
+  );
+  const lengths = tables.map((_, sequence) => 10 + 3 * sequence);
+  const prompts = tables.map((table, sequence): StepInput => ({
+    ...plainStep(lengths[sequence], { blockTokens: BLOCK_TOKENS }),
+    blockTables: [table],
+  }));
+  const together: StepInput = {
+    tokens: Int32Array.from(tables, (_, sequence) => 7 * sequence + 1),
+    positions: Int32Array.from(lengths),
+    sequenceOffsets: Int32Array.from({ length: SEQUENCES + 1 }, (_, sequence) => sequence),
+    blockTables: tables,
+    outputs: tables.map((_, row) => ({ row, want: { kind: "hidden" } })),
+  };
+  return [...prompts, together];
+}
+
 describeEmulator("dense matmuls by wide products", () => {
   let backend: GpuBackend;
   beforeAll(() => {
@@ -107,6 +165,16 @@ describeEmulator("dense matmuls by wide products", () => {
     ["Q5_K", { inputs: 512, outputs: 40 }],
   ] as const)("multiply %s", async (type, shape) => {
     await expectNear(matmulCase(type, shape), shape.outputs, TOLERANCE);
+  });
+
+  it("take what attention leaves, of prompts and of sequences that decode", async () => {
+    await using reference = new ReferenceBackend();
+    const [wanted, steps] = [attentionCase(), servedSteps()];
+    const [expected, found] = await Promise.all([runSteps(reference, wanted, steps), runSteps(backend, wanted, steps)]);
+    for (const [index, rows] of found.entries()) {
+      const error = normalisedError(hiddenOf(rows, NETWORK_WIDTH), hiddenOf(expected[index], NETWORK_WIDTH));
+      expect(error, `step ${index}`).toBeLessThan(NETWORK_TOLERANCE);
+    }
   });
 
   it("compute a gated network", async () => {
