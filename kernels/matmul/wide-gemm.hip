@@ -10,13 +10,13 @@
 // (device/activation.h); PANELS; BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
 // Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch,
 // and left so by each. Shared bytes: STAGES × kStageBytes + 1024, to begin at a multiple of 1024.
-// v1 four waves copied the input through registers: 52 us for gate and up of Llama-3-8B at 64 tokens of Q4_K on an H200, 172 at
+// v1 four waves copied the input through registers: 52 us for gate and up of Llama-3-8B at 64 tokens of Q4_K on an H200, 168 at
 //    256. Waiting for them was most of it.
 // v2 rows lie as products read them and one thread asks for whole slabs: 47 us at 64 tokens, 67 at 128 and 113 at 256 (matmul/
 //    gemm.hip: 189 at 128); 600 to 650 TFLOP/s at 2,048. 36 us at 16 tokens: three waves a quarter of a multiprocessor are
 //    too few to hide what decoding waits for; more of them have too few registers.
-// v3 weights decoded two columns apart, without moving bytes: a quarter fewer instructions, no change. Blocks that take no
-//    registers from one another: 20 % slower.
+// v3 weights decoded two columns apart, without moving bytes: fewer instructions by reading the code, no change in time. Two
+//    teams that take no registers from the third: 10 to 13 % slower at 16 tokens.
 #ifndef MATMULS
 #define MATMULS 1
 #endif
