@@ -39,7 +39,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   const all = ["serve", "-m", path, "--backend", backend, "--ctx", String(contextTokens), "--port", String(port)];
   const command = [join(folder, "dist", "cli", "main.js"), ...all, "--log-level", "warn", ...args];
   // With this process's flags: --cpu-prof then profiles the server, too.
-  const child = spawn(process.execPath, [...process.execArgv, ...command], {
+  const child = spawn(process.execPath, [...inheritedFlags(process.execArgv), ...command], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "ignore", "inherit"],
   });
@@ -55,6 +55,16 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     await pause(LOOK_MS);
   }
   return { url, port, startMs, child, [Symbol.asyncDispose]: stop };
+}
+
+/** Flags of Node that give it a script, as `node -e SCRIPT` does. */
+const SCRIPT_FLAG = /^(?:-e|-p|-pe|--eval|--print|--input-type)(?:$|=)/;
+
+/** The flags of Node without those that would run the caller's script again instead of the server. */
+export function inheritedFlags(flags: readonly string[]): readonly string[] {
+  const isValue = (flag: string, index: number): boolean =>
+    index > 0 && !flag.startsWith("-") && SCRIPT_FLAG.test(flags[index - 1]) && !flags[index - 1].includes("=");
+  return flags.filter((flag, index) => !SCRIPT_FLAG.test(flag) && !isValue(flag, index));
 }
 
 /** Both counted from the start: the model is loaded, and `/health` reports that the server is ready. */

@@ -21,7 +21,7 @@ export const LAYERS = [
   ],
   ["gguf", "quant", "tensor"],
   ["graph"],
-  ["backends/contract", "backends/tuning"],
+  ["backends/contract", "backends/tuning", "backends/warm-up-step"],
   ["sampler"],
   ["loader", "architectures", "backends"],
   ["plan", "verify"],
@@ -143,7 +143,7 @@ export function partOf(path) {
 }
 
 /** Files of the contract, which have a layer of their own. */
-const CONTRACT = new Set(["backends/contract", "backends/tuning"]);
+const CONTRACT = new Set(["backends/contract", "backends/tuning", "backends/warm-up-step"]);
 
 /** `backends/cpu` and `backends/registry` are in the layer of `backends`; the contract has a layer of its own. */
 function placeOf(part) {

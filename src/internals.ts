@@ -14,9 +14,8 @@ export type {
   OutputWant,
   RunOptions,
   StepInput,
-  StepShape,
-  WarmUpStep,
 } from "./backends/contract.js";
+export type { StepShape, WarmUpStep } from "./backends/warm-up-step.js";
 export { backendNames, type BackendReport, createBackend, detectBackends } from "./backends/registry.js";
 export type { HyperParameters } from "./architectures/descriptor.js";
 export { Engine, type EngineParts } from "./engine/engine.js";

@@ -38,18 +38,7 @@ DEVICE void write_column(const Arguments& a, int token, int column, bool present
     if (present) a.out[u64(token) * u64(a.out_stride) + u64(column)] = value;
   }
   if (OUTPUT == 1) {
-    const u32 largest = wave_max<32>(present ? magnitude_bits(value) : 0u);
-    const float scale = float_of(largest) / 127.0f;
-    const bool usable = largest < kInfinityBits && scale >= kMinScale;
-    const int step = usable && present ? int(nearest_step(value, scale, 1.0f / scale)) : 0;
-    const float kept = usable ? scale : largest < kInfinityBits ? 0.0f : float_of(0x7fc00000u);
-    const int sum = wave_sum<16>(step);
-    const u64 at = u64(token) * u64(width) + u64(column);
-    if (present) {
-      a.quantized[at] = i8(step);
-      if (column % 32 == 0) a.scales[at / 32] = kept;
-      if (column % 16 == 0) a.sums[at / 16] = kept * float(sum);
-    }
+    write_quantized_column(quantized_place(a.quantized, a.scales, a.sums, token, width), column, present, value);
   }
   if (OUTPUT == 2) {
     u16* const halves = a.halves + u64(token) * u64(a.half_stride);

@@ -59,6 +59,19 @@ DEVICE void multiply_add(Tile& tile, const Fragment& left, const Fragment& right
 #endif
 }
 
+#if defined(MATRIX_LONG)
+DEVICE void multiply_add(Tile& tile, const LongFragment& left, const LongFragment& right) {
+  typedef _Float16 LongHalves __attribute__((ext_vector_type(8)));
+  const LongHalves rows = __builtin_bit_cast(LongHalves, left), columns = __builtin_bit_cast(LongHalves, right);
+  const MatrixSums sums = __builtin_bit_cast(MatrixSums, tile);
+  tile = __builtin_bit_cast(Tile, __builtin_amdgcn_mfma_f32_16x16x32_f16(rows, columns, sums, 0, 0, 0));
+}
+
+DEVICE void multiply_add_half(Tile& tile, const LongFragment& left, const LongFragment& right) {
+  multiply_add(tile, left, right);
+}
+#endif
+
 #else
 
 struct MatrixMeeting {

@@ -7,6 +7,7 @@
 //   call. load_fragment(shared, stride)             line n begins at shared + n × stride (halves; rows aligned to 16
 //   bytes) load_fragment_transposed(shared, stride)  k n begins there, lines lie side by side
 //   pack_fragment(words, step)                from registers: see kShares
+//   pack_long_fragment(words, step)           the same for the longest products, kLongSteps of them
 //   fragment_from_tile(tile, scratch)         a result as the left operand of the next product: lines are its rows
 //   multiply_add(tile, left, right)
 //   multiply_add_half(tile, left, right)      the same for at most 8 lines of the right operand, of which a lane has the
@@ -92,6 +93,26 @@ DEVICE Fragment pack_fragment(const u32 (&words)[kLines][8], int step) {
   }
   return fragment;
 }
+
+// gfx950 multiplies 32 columns in the time of 16: two fragments of such a lane, one behind the other, are one operand there.
+#if defined(__gfx950__) && !defined(ROCMFORGE_EMULATOR) && __has_builtin(__builtin_amdgcn_mfma_f32_16x16x32_f16)
+#define MATRIX_LONG 1
+constexpr int kLongSteps = kSteps / 2;
+struct LongFragment {
+  u32 words[2 * kFragmentWords];
+};
+DEVICE LongFragment pack_long_fragment(const u32 (&words)[kLines][8], int step) {
+  LongFragment fragment;
+#pragma unroll
+  for (int word = 0; word < 2 * kFragmentWords; word++)
+    fragment.words[word] = words[0][step * 2 * kFragmentWords + word];
+  return fragment;
+}
+#else
+constexpr int kLongSteps = kSteps;
+typedef Fragment LongFragment;
+DEVICE LongFragment pack_long_fragment(const u32 (&words)[kLines][8], int step) { return pack_fragment(words, step); }
+#endif
 
 #if MATRIX_LAYOUT == 80 && !defined(ROCMFORGE_EMULATOR)
 #include "device/matrix-unit-cuda.h"

@@ -106,12 +106,21 @@ DEVICE Element* global_pointer(u64 address) {
 /** `bytes` and `more` past a place that is the same for all lanes. */
 DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place + bytes + more; }
 
+/** Whether weights must be asked for before a dependency_wait() that comes after them: loads of what never changes (`.nc`) the
+ *  compiler may put behind it. A file that depends on it says so. */
+#ifndef ORDERED_LOADS
+#define ORDERED_LOADS 0
+#endif
+#if ORDERED_LOADS
+#define LOAD_ONCE "ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+#else
+#define LOAD_ONCE "ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+#endif
+
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
 DEVICE Words4 load_once(const void* address) {
   Words4 words;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(address));
+  asm volatile(LOAD_ONCE : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w) : "l"(address));
   return words;
 }
 

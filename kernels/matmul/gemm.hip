@@ -117,22 +117,6 @@ constexpr int kThreadChunks = (kSlabBytes / 16 + kThreads - 1) / kThreads;
 #include "matmul/tile-slab.h"
 #include "matmul/tile-sums.h"
 
-/** Slabs that a block multiplies: all of its share of the width, each once, beginning with `start`. */
-struct SlabShare {
-  int first, end, start;
-};
-
-/**
- * Blocks begin with different slabs: those that read the same part of the input at the same time would wait for one another
- * at the device's cache.
- */
-DEVICE SlabShare slab_share(int slabs, int splits) {
-  const int first = slabs * block_z() / splits, end = slabs * (block_z() + 1) / splits;
-  return {first, end, first + block_x() % (end - first)};
-}
-
-DEVICE int slab_after(const SlabShare& share, int slab) { return slab + 1 == share.end ? share.first : slab + 1; }
-
 #if STAGES > 1
 
 /** Slabs are copied in the background, STAGES - 1 ahead. */
@@ -240,31 +224,15 @@ DEVICE void gemm_tile(const GemmArguments& a, const Target& target, int block, u
   if (place.depth_wave == 0 && place.row_wave < kGateWaves) write_sums(a, target, sums, up, place, scales);
 }
 
-DEVICE int blocks_of(int rows) { return (rows + kBlockRows - 1) / kBlockRows; }
-
 KERNEL(gemm, GemmArguments, kThreads) {
   DYNAMIC_SHARED(shared);
   dependency_release();
-  const int blocks0 = blocks_of(a.rows0);
-  const int blocks1 = MATMULS > 1 && !GATED ? blocks_of(a.rows1) : 0, blocks2 = MATMULS > 2 ? blocks_of(a.rows2) : 0;
-  const int block = block_y() * (blocks0 + blocks1 + blocks2) + block_x();
-  const int x = block_x();
-  int type = TYPE0;
-  Target target = {a.weights0, a.bias0, a.factor0, a.out0, a.rows0, a.stride0, x * kBlockRows};
-  if (MATMULS > 1 && x >= blocks0) {
-    type = TYPE1;
-    target = {a.weights1, a.bias1, a.factor1, a.out1, a.rows1, a.stride1, (x - blocks0) * kBlockRows};
-  }
-  if (MATMULS > 2 && x >= blocks0 + blocks1) {
-    type = TYPE2;
-    target = {a.weights2, a.bias2, a.factor2, a.out2, a.rows2, a.stride2, (x - blocks0 - blocks1) * kBlockRows};
-  }
-  if (x >= blocks0 + blocks1 + blocks2) return;
-  if (type == TYPE0) gemm_tile<TYPE0>(a, target, block, shared);
+  const Work work = find_work(a);
+  if (work.type == TYPE0) gemm_tile<TYPE0>(a, work.target, work.block, shared);
 #if MATMULS > 1 && TYPE1 != TYPE0
-  if (type == TYPE1) gemm_tile<TYPE1>(a, target, block, shared);
+  if (work.type == TYPE1) gemm_tile<TYPE1>(a, work.target, work.block, shared);
 #endif
 #if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
-  if (type == TYPE2) gemm_tile<TYPE2>(a, target, block, shared);
+  if (work.type == TYPE2) gemm_tile<TYPE2>(a, work.target, work.block, shared);
 #endif
 }

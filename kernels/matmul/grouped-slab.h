@@ -102,14 +102,14 @@ DEVICE void multiply_slab(Tile (&sums)[Parts][kHalves][kTiles], const typename S
         }
       }
 #pragma unroll
-      for (int step = 0; step < kSteps; step++) {
-        const Fragment columns = pack_fragment(right, step);
+      for (int step = 0; step < kLongSteps; step++) {
+        const LongFragment columns = pack_long_fragment(right, step);
 #pragma unroll
         for (int half = 0; half < kHalves; half++) {
           if (Filled == Fill::half) {
-            multiply_add_half(sums[part][half][i], pack_fragment(left[half], step), columns);
+            multiply_add_half(sums[part][half][i], pack_long_fragment(left[half], step), columns);
           } else {
-            multiply_add(sums[part][half][i], pack_fragment(left[half], step), columns);
+            multiply_add(sums[part][half][i], pack_long_fragment(left[half], step), columns);
           }
         }
       }

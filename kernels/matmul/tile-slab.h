@@ -2,33 +2,11 @@
 // their matmul on the matrix units. Knows GemmArguments and the block's shape (kRows, kTokens …).
 #pragma once
 #include "matmul/tile-chunks.h"
+#include "matmul/tile-place.h"
 
-/** The matrix and the rows of it that this block works on. */
-struct Target {
-  const u8* weights;
-  const u8* bias;
-  const float* factor;
-  float* out;
-  int rows;
-  int stride;
-  int first_row;
-};
-
-struct Place {
-  int row_wave, token_wave, depth_wave;
-  int first_token;
-  int tokens;
-};
-
-/** First row of the wave's tile number `half`. */
-DEVICE int tile_first_row(const Target& target, const Place& place, int half) {
-  return target.first_row + 16 * (GATED ? place.row_wave % kGateWaves : place.row_wave * kHalves + half);
-}
-
-/** Whether that tile is of up, and not of gate. */
-DEVICE bool is_up(const Place& place, int half) {
-  return GATED && (kHalves == 2 ? half == 1 : place.row_wave >= kGateWaves);
-}
+/** Lines of the left operand are rows of weights: where a lane's sums lie in a tile. */
+DEVICE int sum_row(int element) { return tile_row(element); }
+DEVICE int sum_token(int element) { return tile_column(element); }
 
 /** Calls `use(i, source, wanted)` for each of the thread's chunks of a slab. */
 template <typename Source, typename Use>
@@ -91,11 +69,11 @@ DEVICE void multiply_slab(Tile (&sums)[kHalves][kTiles], const typename Source::
         }
       }
 #pragma unroll
-      for (int step = 0; step < kSteps; step++) {
-        const Fragment columns = pack_fragment(right, step);
+      for (int step = 0; step < kLongSteps; step++) {
+        const LongFragment columns = pack_long_fragment(right, step);
 #pragma unroll
         for (int half = 0; half < kHalves; half++)
-          multiply_add(sums[half][tile], pack_fragment(left[half], step), columns);
+          multiply_add(sums[half][tile], pack_long_fragment(left[half], step), columns);
       }
     }
   }

@@ -1,4 +1,4 @@
-// The last part of matmul/gemm.hip: what waves and blocks have summed for the same rows and tokens comes together,
+// The last part of matmul/gemm.hip and matmul/int8-gemm.hip: what waves and blocks have summed for the same rows and tokens comes together,
 // always in the same order, and goes out.
 #pragma once
 
@@ -76,7 +76,7 @@ DEVICE RowEpilogue load_epilogue(const Target& target, const Place& place, const
   for (int half = 0; half < kHalves; half++) {
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
-      const int row = min(tile_first_row(target, place, half) + tile_row(i), target.rows - 1);
+      const int row = min(tile_first_row(target, place, half) + sum_row(i), target.rows - 1);
       epilogue.bias[half][i] = bias == nullptr ? 0.0f : Plain<BIAS_TYPE>::value(bias, row);
     }
   }
@@ -105,13 +105,13 @@ struct SumPlace {
 };
 
 DEVICE SumPlace sum_place(const Target& target, const Place& place, int half, int tile, int i) {
-  const int token = place.first_token + (place.token_wave * kTiles + tile) * 16 + tile_column(i);
-  const int row = tile_first_row(target, place, half) + tile_row(i);
+  const int token = place.first_token + (place.token_wave * kTiles + tile) * 16 + sum_token(i);
+  const int row = tile_first_row(target, place, half) + sum_row(i);
   return {min(token, place.tokens - 1), min(row, target.rows - 1), token < place.tokens && row < target.rows};
 }
 
 /**
- * `up`: where the wave has none of its own. Everything that is read comes before anything is written and depends on no
+ * `up`: where the wave has none of its own. `scales`: of the tokens, or null. Everything that is read comes before anything is written and depends on no
  * branch: loads one after the other would take longer than the matmul of a small matrix.
  */
 DEVICE void write_sums(const GemmArguments& a, const Target& target, Tile (&sums)[kHalves][kTiles], const float* up,
@@ -137,7 +137,7 @@ DEVICE void write_sums(const GemmArguments& a, const Target& target, Tile (&sums
   for (int tile = 0; tile < kTiles; tile++) {
 #pragma unroll
     for (int i = 0; i < kTileElements; i++) {
-      const float scale = scales[(place.token_wave * kTiles + tile) * 16 + tile_column(i)];
+      const float scale = scales == nullptr ? 1.0f : scales[(place.token_wave * kTiles + tile) * 16 + sum_token(i)];
 #pragma unroll
       for (int half = 0; half < Halves; half++) {
         const SumPlace at = sum_place(target, place, half, tile, i);

@@ -1,5 +1,6 @@
 // Rows of a table, one for each token, unpacked: out[t] = table[tokens[t]] × EMBED_SCALE, to the bit as src/quant
-// decodes them; without the define rows are not scaled.
+// decodes them; without the define rows are not scaled. A negative token −1 − w is word w of the previous step's results,
+// which that step has chosen while this one was already queued.
 // GATHERED 1: row t of the table is that of token t, from a table that stays in host memory.
 // TYPE0: the table's ggml type, any that weights/weights.h knows. A thread makes 32 columns of a quantised row, 4 of a
 // plain one.
@@ -29,6 +30,7 @@ DEVICE void write_scaled(const Row& out, int quad, Quad values) {
 struct EmbedArguments {
   const u8* table;
   const int* tokens;
+  const int* results;
   const int* row_count;
   float* out;
   int width;
@@ -89,8 +91,9 @@ KERNEL(embed_rows, EmbedArguments, kEmbedThreads) {
   dependency_wait();
   const int token = block_y();
   if (token >= *a.row_count) return;
+  const int known = GATHERED ? token : a.tokens[token];
+  const int id = known < 0 ? a.results[-1 - known] : known;
   // Ids were checked when the step was made; a wrong one must not read elsewhere all the same.
-  const int id = GATHERED ? token : a.tokens[token];
   const u64 row = id >= 0 && id < a.rows ? u64(id) : 0;
   const int column = (block_x() * kEmbedThreads + thread_index()) * Unpack<TYPE0>::columns;
   Unpack<TYPE0>::columns_from(a.table, row, column, row_of(a.out + u64(token) * u64(a.stride), a.width));

@@ -117,6 +117,20 @@ DEVICE void write_quantized_quad(const QuantizedPlace& place, int quad, const Qu
   if (quad % kBlockLanes == 0) place.scales[quad / kBlockLanes] = quantized.scale;
 }
 
+/** One column; 32 neighbouring lanes come here with those of one block, the ones that `kept` is false for with nothing. */
+DEVICE void write_quantized_column(const QuantizedPlace& place, int column, bool kept, float value) {
+  const u32 largest = wave_max<32>(kept ? magnitude_bits(value) : 0u);
+  const float scale = float_of(largest) / 127.0f;
+  const bool usable = largest < kInfinityBits && scale >= kMinScale;
+  const int step = usable && kept ? int(nearest_step(value, scale, 1.0f / scale)) : 0;
+  const float kept_scale = usable ? scale : largest < kInfinityBits ? 0.0f : float_of(0x7fc00000u);
+  const int sum = wave_sum<16>(step);
+  if (!kept) return;
+  reinterpret_cast<i8*>(place.values)[column] = i8(step);
+  if (column % 32 == 0) place.scales[column / 32] = kept_scale;
+  if (column % 16 == 0) place.sums[column / 16] = kept_scale * float(sum);
+}
+
 template <typename Source>
 DEVICE void write_quantized(const HeldRow<Source>& row, const QuantizedPlace& place) {
   each_quad(row, [&](int quad, const Quad& values) { write_quantized_quad(place, quad, values, quad < row.quads); });

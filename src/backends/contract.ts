@@ -8,7 +8,8 @@ import type { KvShape, Program } from "../graph/program.js";
 import type { TensorDescriptor } from "../tensor/descriptor.js";
 import type { DeviceTensor } from "../tensor/device-tensor.js";
 import type { LazyTensor } from "../tensor/lazy-tensor.js";
-import type { TunedChoice, TuneOptions, TuneReport } from "./tuning.js";
+import type { StepShape, WarmUpStep } from "./warm-up-step.js";
+import type { KernelTime, ProfileOptions, TunedChoice, TuneOptions, TuneReport } from "./tuning.js";
 
 /** A range of a mapped file. The mapping lives as long as the loader; reading its address afterwards throws. */
 export interface MappedLocation {
@@ -137,6 +138,12 @@ export interface StepInput {
   /** In ascending order of their rows. */
   readonly outputs: readonly OutputRequest[];
   /**
+   * For a step that is run before the previous one has ended (`asyncScheduling`): for each token the index of the previous
+   * step's output that chooses it, by its first candidate or its token, or −1 for one that is in `tokens`. The token of a
+   * row that is not finite is undefined: such a sequence's results are to be dropped.
+   */
+  readonly previousOutputs?: Int32Array;
+  /**
    * For programs with recurrent states: the slot with each sequence's states before its first token; −1 for a sequence
    * whose first position is 0. Sequences may read the same slot if the step does not write it.
    */
@@ -192,33 +199,16 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A class of steps, described by what determines its kernels, BLAS plans and graphs. */
-export interface StepShape {
-  /** Number of decoding sequences: one token each, with an output. */
-  readonly decoding: number;
-  /** Prefill tokens of one further sequence, from its first on, with an output for the last; 0 for none. */
-  readonly prompt: number;
-  /** Number of positions of the longest decoding sequence after the step. */
-  readonly longest: number;
-}
-
-/** A step that a warm-up prepares. */
-export interface WarmUpStep extends StepShape {
-  /** Whether a step of this shape is run once it is prepared, or only its BLAS matmuls (`rehearse`). */
-  readonly runs: boolean;
-  /**
-   * Whether its first run, once prepared, takes only some milliseconds longer than later ones, so that readiness does
-   * not depend on it.
-   */
-  readonly deferred: boolean;
-}
-
 /** A program compiled for a device; runs steps. */
 export interface CompiledProgram extends Disposable {
+  /** Whether a step may be run while the previous one computes its tokens (`StepInput.previousOutputs`). */
+  readonly asyncScheduling?: boolean;
   /** Device memory of a step of this size besides weights and cache. */
   scratchBytes(size: StepSize): number;
   /** Prepares everything but weights for the prefill of `tokens` tokens, for callers that know their prompt. */
   prepare?(tokens: number): void;
+  /** Allocates memory for all weights and for steps, before the weights are loaded. Failures are left to the step. */
+  beginLoading?(): void;
   /**
    * Steps to warm up for batches of up to `sequences` sequences, the likeliest first: those whose first run takes
    * longer than later ones. After all of them have run, no step waits for a kernel, a BLAS plan or a graph. Absent if
@@ -237,6 +227,8 @@ export interface CompiledProgram extends Disposable {
    * the same from here on, and keeps them for later processes. Steps may run meanwhile, and are slower then.
    */
   tune?(options: TuneOptions): Promise<TuneReport>;
+  /** Times the kernels of a step in a KV cache of its own, by this package's kernels alone; absent if there are none. */
+  profileKernels?(options: ProfileOptions): Promise<readonly KernelTime[]>;
   /**
    * Runs one step. Weights that are not resident yet are loaded on the way, in program order. Runs may overlap as long
    * as none writes a block that another one reads.
@@ -303,9 +295,7 @@ export interface Backend extends AsyncDisposable {
    * of quantized weights with. Undefined if they have no instruction for dot products.
    */
   measureDotProductPeak?(): Promise<number | undefined>;
-  /**
-   * Human-readable notes on accelerations that were disabled because their results were wrong; empty if there are none.
-   */
+  /** Notes on accelerations that were disabled because their results were wrong; empty if there are none. */
   notices?(): readonly string[];
   /** What a tuner chose, in this process or an earlier one, and programs use; absent if the backend has no tuner. */
   tuned?(): readonly TunedChoice[];
@@ -335,4 +325,6 @@ export interface BackendOptions {
   readonly device?: string | number;
   /** Bit-exact results: each row depends only on itself and its own sequence; slower prefill. */
   readonly deterministic?: boolean;
+  /** Whether a GPU compiles kernels of other step sizes in the background (default); other backends ignore it. */
+  readonly prewarm?: boolean;
 }

@@ -1,4 +1,4 @@
-// The part of the backend contract that is about tuning: what is asked of a tuner, and what it reports.
+// The part of the backend contract that is about tuning and profiling: what is asked of a tuner, and what it reports.
 
 /** Parameters that a tuner chose, with what they gained. */
 export interface TunedChoice {
@@ -11,6 +11,34 @@ export interface TunedChoice {
   /** Microseconds with the parameters before, of one launch or of one token; null if they are not known. */
   readonly beforeUs: number | null;
   readonly afterUs: number | null;
+}
+
+/** The step whose kernels are timed. */
+export interface ProfileOptions {
+  /** Decoding sequences, or tokens of one prompt. */
+  readonly tokens: number;
+  readonly isPrompt: boolean;
+  /** Positions of each sequence in the KV cache, as far as there is memory. */
+  readonly depth: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What one kernel takes in a step. */
+export interface KernelTime {
+  /** Human-readable: what it computes. */
+  readonly label: string;
+  /** Its source file, without the extension. */
+  readonly kernel: string;
+  /** The tensors that it reads, without their layers. */
+  readonly weights: readonly string[];
+  /** Their types, without duplicates. */
+  readonly types: readonly string[];
+  /** Bytes of the matrices of one launch; null if it reads none, or a part that depends on tokens, as of experts. */
+  readonly weightBytes: number | null;
+  /** Launches in the step. */
+  readonly launches: number;
+  /** Of one launch. */
+  readonly microseconds: number;
 }
 
 /** Options of `CompiledProgram.tune`. */

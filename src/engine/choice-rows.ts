@@ -7,11 +7,13 @@ import { requireFinite } from "../plan/output-row.js";
 import type { SampleInput } from "../sampler/candidates.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { TokenRow } from "../sampler/token-choice.js";
+import type { RowWant } from "./step-reader.js";
 
 /** A row that a token can be sampled from, or the token. */
 export type SampledRow = SampleInput | TokenRow;
 
-interface RowOptions {
+/** What a choice wants to know of its rows. */
+export interface RowOptions {
   /** Number of likeliest tokens with log-probabilities. */
   readonly topLogprobs: number;
   readonly vocabularySize: number;
@@ -33,6 +35,16 @@ export function rowWant(
   const want = sampler.wantAfter(draftTokens);
   if (want.kind !== "candidates" || want.count >= topLogprobs) return want;
   return topLogprobs >= vocabularySize ? { kind: "logits" } : { kind: "candidates", count: topLogprobs };
+}
+
+/** What the row after the next one has to contain, its token; undefined if that depends on the next token. */
+export function rowWantAfterNext(
+  sampler: Sampler,
+  { topLogprobs, vocabularySize, isShared }: RowOptions,
+): RowWant | undefined {
+  const want = isShared ? undefined : sampler.tokenWant(1, Math.min(topLogprobs, vocabularySize));
+  const bias = sampler.stepBias();
+  return want === undefined ? undefined : { want, ...(bias === undefined ? {} : { bias }) };
 }
 
 /** The sampler's token for a row. */

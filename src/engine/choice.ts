@@ -1,15 +1,15 @@
 // One choice of a completion: samples tokens as rows come, and turns them into text while the next step runs. A stop
-// string is therefore found when one more token is already being computed; that token is dropped. A draft is verified by
+// string is therefore found when more tokens are already being computed, which are dropped. A draft is verified by
 // sampling: each row gives its token as if there were no draft, and the rows after the first wrong draft token are dropped.
 
 import type { OutputRow } from "../backends/contract.js";
 import type { Sampler } from "../sampler/sampler.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
 import type { SequenceDrafts } from "../speculation/speculation.js";
-import { StreamDecoder } from "../tokenizer/stream-decoder.js";
-import { rowWant, type SampledRow, sampleable, sampleRow } from "./choice-rows.js";
+import type { StreamDecoder } from "../tokenizer/stream-decoder.js";
+import { type RowOptions, rowWant, rowWantAfterNext, type SampledRow, sampleable, sampleRow } from "./choice-rows.js";
 import type { ResolvedRequest } from "./completion-request.js";
-import type { TokenTexts } from "./no-vocabulary.js";
+import { decoderOf, type TokenTexts, withoutEnd } from "./no-vocabulary.js";
 import type { NextTokens } from "./next-tokens.js";
 import type { DeltaStream } from "./delta-stream.js";
 import type { ChoiceSummary, ChoiceFinishReason, TokenLogprob } from "./serving.js";
@@ -91,9 +91,8 @@ export class Choice implements StepReader {
   }
 
   summary(): ChoiceSummary {
-    const reason = this.#reason ?? "abort";
     return {
-      reason,
+      reason: this.#reason ?? "abort",
       ...(this.#stop === undefined ? {} : { stop: this.#stop }),
       generatedTokens: this.#deliveredTokens,
     };
@@ -126,17 +125,20 @@ export class Choice implements StepReader {
   }
 
   wanted(draftTokens: number): RowWant {
-    const { sampler, vocabularySize } = this.#parts;
-    const { request } = this.#owner;
+    const { sampler } = this.#parts;
     const bias = sampler.stepBias();
     const allowMask = this.#nextTokens?.maskAfter(draftTokens);
-    // Other choices begin from the prompt's last row, and scripted tokens have log-probabilities of their own.
-    const isShared = (this.#sequence?.slots ?? 1) > 1 || request.scriptedTokens !== undefined;
     return {
-      want: rowWant(sampler, draftTokens, { topLogprobs: request.topLogprobs ?? 0, vocabularySize, isShared }),
+      want: rowWant(sampler, draftTokens, this.#rowOptions()),
       ...(bias === undefined ? {} : { bias }),
       ...(allowMask === undefined ? {} : { allowMask }),
     };
+  }
+
+  wantedAfterNext(): RowWant | "ends" | undefined {
+    if (this.#isFinished || this.#sampledTokens + 1 >= this.#owner.request.maxTokens) return "ends";
+    if (this.#nextTokens !== undefined || this.#drafts?.asksBatch === true) return undefined;
+    return rowWantAfterNext(this.#parts.sampler, this.#rowOptions());
   }
 
   take(row: OutputRow, atMs: number): void {
@@ -215,6 +217,13 @@ export class Choice implements StepReader {
     }
   }
 
+  #rowOptions(): RowOptions {
+    const { topLogprobs = 0, scriptedTokens } = this.#owner.request;
+    // Other choices begin from the prompt's last row, and scripted tokens have log-probabilities of their own.
+    const isShared = (this.#sequence?.slots ?? 1) > 1 || scriptedTokens !== undefined;
+    return { topLogprobs, vocabularySize: this.#parts.vocabularySize, isShared };
+  }
+
   /** Draws a token from a row and adds it to the text; what follows from it is left to `#proceed`. */
   #sample(row: OutputRow, atMs: number): number {
     const { sampler, tokenizer, host } = this.#parts;
@@ -251,10 +260,10 @@ export class Choice implements StepReader {
   #prepare(sequence: ScheduledSequence): void {
     const drafts = this.#drafts;
     // The last token of a text is not drafted: the row before it gives that token anyway.
-    const most = drafts === undefined ? 0 : this.#owner.request.maxTokens - this.#sampledTokens - 1;
+    const most = this.#owner.request.maxTokens - this.#sampledTokens - 1;
     const draft = drafts === undefined ? NO_DRAFT : this.#withoutEnd(drafts.propose(sequence.tokens, most));
     this.#useDraft(sequence, draft);
-    const batchLength = draft.length > 0 ? 0 : (drafts?.batchLength(most) ?? 0);
+    const batchLength = draft.length > 0 || sequence.isQueuedEarly ? 0 : (drafts?.batchLength(most) ?? 0);
     if (batchLength === 0) return;
     const { tokens } = sequence;
     this.#parts.host.speculation?.wait({
@@ -274,11 +283,8 @@ export class Choice implements StepReader {
     else this.#askForMask(sequence, draft);
   }
 
-  /** A draft up to a token that would end the text: such a token needs no verification in advance. */
   #withoutEnd(draft: Int32Array): Int32Array {
-    if (this.#owner.request.ignoreEndOfGeneration) return draft;
-    const end = draft.findIndex((token) => this.#parts.tokenizer.endOfGeneration.has(token));
-    return end < 0 ? draft : draft.subarray(0, end);
+    return this.#owner.request.ignoreEndOfGeneration ? draft : withoutEnd(draft, this.#parts.tokenizer);
   }
 
   /** A constrained text is checked before it counts as finished; until then its sequence skips steps. */
@@ -331,10 +337,4 @@ export class Choice implements StepReader {
     const forced = this.#sampledTokens === 0 ? 0 : (this.#drafts?.certainLength(most) ?? 0);
     nextTokens.ask({ ready, fail: (error) => this.fail(error) }, { draft, most: Math.max(draft.length, forced) });
   }
-}
-
-/** Continues from the prompt, so that the first token keeps its leading space. */
-function decoderOf(tokenizer: TokenTexts, printed: ReadonlySet<number> | undefined): StreamDecoder {
-  if (printed === undefined) return tokenizer.createDecoder({ continuation: true });
-  return new StreamDecoder((token) => tokenizer.tokenBytes(token, printed.has(token)), false);
 }

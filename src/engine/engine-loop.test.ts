@@ -19,7 +19,7 @@ function allBack({ pool, loop }: SimulatedEngine): void {
   expect(loop.statistics()).toMatchObject({ running: 0, queued: 0 });
 }
 
-/** Resolves when so many steps have been launched. */
+/** Resolves when `count` steps have been launched. */
 function launches(serving: SimulatedEngine, count: number): Promise<void> {
   return new Promise((resolve) => {
     serving.device.onLaunch = () => {

@@ -1,10 +1,11 @@
-// The engine loop: schedule, run, sample, stream, finish. One step runs at a time. Its results are sampled, the next
-// step is launched, and while that runs, the tokens of the previous one are decoded to text and delivered. A failure
-// fails the requests it belongs to. Only a lost or disposed device, a damaged model file or a bug in the loop itself
-// ends the loop, and then every request fails.
+// The engine loop: schedule, run, sample, stream, finish. While a step runs, the tokens of the previous one are decoded to
+// text and delivered. Where the backend can, and nothing but plain decoding goes on, the next step is queued behind the
+// running one before its tokens are known (async scheduling): the device does not wait for the host, and rows of a
+// sequence that ends meanwhile are dropped. A failure fails the requests it belongs to. Only a lost or disposed device, a
+// damaged model file or a bug in the loop itself ends the loop, and then every request fails.
 
 import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
-import { BackendError, DisposedError, FileError, GgufError, RocmForgeError, ServingError } from "../errors.js";
+import { BackendError, DisposedError } from "../errors.js";
 import { BlockCopies } from "../kv-cache/block-copies.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { KvStore } from "./kv-store.js";
@@ -12,20 +13,35 @@ import { couldHold, largestSequence } from "../scheduler/block-demand.js";
 import type { SchedulerLimits } from "../scheduler/limits.js";
 import type { ScheduledSequence, SequenceOptions } from "../scheduler/scheduled-sequence.js";
 import { PrefillPace, stepTokensOf } from "../scheduler/prefill-pace.js";
-import { Scheduler, type StepSlice } from "../scheduler/scheduler.js";
+import { enterStep } from "../scheduler/following-step.js";
+import { Scheduler } from "../scheduler/scheduler.js";
+import type { StepSlice } from "../scheduler/step-slice.js";
 import { tooLarge } from "./completion-request.js";
 import { MaskBarrier } from "./mask-barrier.js";
 import { StepPacker } from "./step-packer.js";
 import type { Speculation } from "../speculation/speculation.js";
-import type { SequenceHost, StepReader } from "./step-reader.js";
+import { attempt, failAlone, isFatal, queueFull } from "./loop-failures.js";
+import { followingStep } from "./following-step.js";
+import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
 import { batchCounts, draftTokensOf, spoiledBy, verifyDrafts } from "./verification.js";
 
 /** Computes a step; implemented by `ExecutionPlan`. */
 export interface StepRunner {
+  /** Whether a step may be run while the previous one computes its tokens. */
+  readonly asyncScheduling?: boolean;
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
 }
 
 type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
+
+/** A step that was launched. */
+interface RunningStep {
+  readonly slices: readonly StepSlice[];
+  readonly launchMs: number;
+  /** How long the device waited for the host to compose it. */
+  readonly waitedMs: number;
+  readonly outcome: Promise<Outcome>;
+}
 
 /** Runs the sequences of one model in shared steps, and delivers their results to readers. */
 export class EngineLoop implements SequenceHost, AsyncDisposable {
@@ -34,10 +50,11 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   readonly speculation: Speculation | undefined;
   readonly #store: KvStore;
   readonly #scheduler: Scheduler;
-  readonly #runner: StepRunner;
   /** Of each cache group. */
   readonly #copies: readonly BlockCopies[];
-  readonly #packer: StepPacker;
+  readonly #runner: StepRunner;
+  /** In turns: one step may be packed while another runs. */
+  readonly #packers: readonly [StepPacker, StepPacker];
   readonly #pace: PrefillPace;
   readonly #readers = new Map<ScheduledSequence, StepReader>();
   readonly #undelivered = new Set<StepReader>();
@@ -54,6 +71,9 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   #computedTokens = 0;
   #stepsMs = 0;
   #betweenStepsMs = 0;
+  #launches = 0;
+  /** When the last step ended; undefined after a pause. */
+  #resultMs: number | undefined;
 
   constructor(
     runner: StepRunner,
@@ -64,13 +84,13 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   ) {
     this.#store = store;
     this.speculation = speculation;
-    this.#runner = runner;
     this.#retryAfterMs = retryAfterMs;
     this.#copies = store.pools.groups.map(
       (_, group) => new BlockCopies((pairs) => store.kvCache.copyBlocks(pairs, group)),
     );
     this.#scheduler = new Scheduler(store.pools, limits, (from, to, group) => this.#copies[group].add(from, to));
-    this.#packer = new StepPacker(limits);
+    this.#runner = runner;
+    this.#packers = [new StepPacker(limits), new StepPacker(limits)];
     this.#pace = new PrefillPace(limits);
   }
 
@@ -153,34 +173,54 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   async #run(): Promise<void> {
     // The caller that submitted the first request has to finish submitting first.
     await undefined;
-    let resultMs: number | undefined;
+    let running: RunningStep | undefined;
     while (this.#failure === undefined) {
-      if (this.speculation?.isWaiting === true) await this.#draft(this.speculation);
-      if (this.masks.isWaiting) await this.#waitForMasks();
-      this.#isAwake = false;
-      this.#growCache();
-      const slices = this.#scheduler.next(this.#pace);
-      if (slices === undefined) {
-        resultMs = undefined;
-        this.#deliver();
-        await this.#sleep();
-        continue;
-      }
-      const step = this.#launch(slices);
-      this.#batch = slices;
-      const launchMs = performance.now();
-      if (resultMs !== undefined) this.#betweenStepsMs += launchMs - resultMs;
+      running ??= await this.#next();
+      if (running === undefined) continue;
+      this.#batch = running.slices;
+      enterStep(running.slices);
+      const following = this.#launchAsync(running);
       this.#deliver();
-      const outcome = await step;
-      resultMs = performance.now();
-      this.#batch = [];
-      this.#steps++;
-      this.#stepsMs += resultMs - launchMs;
-      this.#measure(slices, resultMs - launchMs);
-      if ("error" in outcome) this.#failStep(slices, outcome.error);
-      else this.#take(slices, outcome.rows, resultMs);
+      await this.#end(running);
+      running = following;
     }
+    if (running !== undefined) await this.#end(running);
     this.#deliver();
+  }
+
+  /** Launches the next step; undefined if there was nothing to compute, and the loop has slept. */
+  async #next(): Promise<RunningStep | undefined> {
+    // A batch drafter's time is counted by itself, and masks are waited for without drafts, too.
+    const apartMs = await this.#waitForDraftsAndMasks();
+    this.#isAwake = false;
+    this.#growCache();
+    const slices = this.#scheduler.next(this.#pace);
+    if (slices !== undefined) {
+      const wantOf = (sequence: ScheduledSequence, index: number): RowWant => this.#readerOf(sequence).wanted(index);
+      const running = this.#launch(slices, (packer) => packer.pack(slices, wantOf));
+      const betweenMs = this.#resultMs === undefined ? 0 : running.launchMs - this.#resultMs;
+      this.#betweenStepsMs += betweenMs;
+      return { ...running, waitedMs: Math.max(0, betweenMs - apartMs) };
+    }
+    this.#resultMs = undefined;
+    this.#deliver();
+    await this.#sleep();
+    return undefined;
+  }
+
+  /** Waits for a step and takes its results. */
+  async #end({ slices, outcome: ending, launchMs, waitedMs }: RunningStep): Promise<void> {
+    const outcome = await ending;
+    const resultMs = performance.now();
+    // A step that was queued behind another began when that one ended.
+    const milliseconds = resultMs - Math.max(launchMs, this.#resultMs ?? launchMs);
+    this.#resultMs = resultMs;
+    this.#batch = [];
+    this.#steps++;
+    this.#stepsMs += milliseconds;
+    this.#measure(slices, milliseconds, waitedMs);
+    if ("error" in outcome) this.#failStep(slices, outcome.error);
+    else this.#take(slices, outcome.rows, resultMs);
   }
 
   /** Between steps: grows the cache if sequences may need more than it holds, and preempts them if it loses its contents. */
@@ -198,13 +238,28 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     }
   }
 
+  /** Queues the step after the running one behind it; undefined if it has to wait for its tokens. */
+  #launchAsync({ slices: running }: RunningStep): RunningStep | undefined {
+    if (this.#runner.asyncScheduling !== true) return undefined;
+    const following = followingStep(running, this.#scheduler, this.#readers);
+    if (following === undefined) return undefined;
+    const { slices, previousOutputs, wantOf } = following;
+    return this.#launch(slices, (packer) => packer.packAsync(slices, previousOutputs, wantOf));
+  }
+
+  #launch(slices: readonly StepSlice[], pack: (packer: StepPacker) => StepInput): RunningStep {
+    const outcome = this.#compute(slices, pack);
+    // What a step costs does not contain what the host does before it.
+    return { slices, launchMs: performance.now(), waitedMs: 0, outcome };
+  }
+
   /** A step that cannot be launched counts as failed. */
-  async #launch(slices: readonly StepSlice[]): Promise<Outcome> {
+  async #compute(slices: readonly StepSlice[], pack: (packer: StepPacker) => StepInput): Promise<Outcome> {
     try {
       for (const copies of this.#copies) copies.flush();
       const nowMs = performance.now();
       for (const { sequence } of slices) this.#readerOf(sequence).launched(nowMs);
-      const step = this.#packer.pack(slices, (sequence, index) => this.#readerOf(sequence).wanted(index));
+      const step = pack(this.#packers[this.#launches++ % 2]);
       return { rows: await this.#runner.step(step, this.#store.kvCache, { signal: this.#ending.signal }) };
     } catch (error) {
       return { error };
@@ -231,19 +286,26 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     }
   }
 
-  /** Decodes text while drafters compute. */
-  async #draft(speculation: Speculation): Promise<void> {
-    const drafting = speculation.draftWaiting(this.#ending.signal);
+  /** Decodes text while it waits; returns for how many milliseconds. */
+  async #waitForDraftsAndMasks(): Promise<number> {
+    if (this.speculation?.isWaiting !== true && !this.masks.isWaiting) return 0;
+    const beganMs = performance.now();
+    const drafting = this.speculation?.draftWaiting(this.#ending.signal);
     this.#deliver();
     await drafting;
+    if (this.masks.isWaiting) await this.masks.wait();
+    return performance.now() - beganMs;
   }
 
   /** Steps without prefill tell what tokens and drafts cost. */
-  #measure(slices: readonly StepSlice[], milliseconds: number): void {
+  #measure(slices: readonly StepSlice[], milliseconds: number, waitedMs: number): void {
     const tokens = stepTokensOf(slices);
     this.#pace.measured(tokens, milliseconds);
     if (this.speculation === undefined || tokens.prefill > 0) return;
-    this.speculation.measured(milliseconds, slices.length, draftTokensOf(slices));
+    const drafted = draftTokensOf(slices);
+    // Without a draft the device would not have waited.
+    const costMs = drafted > 0 && this.#runner.asyncScheduling === true ? milliseconds + waitedMs : milliseconds;
+    this.speculation.measured(costMs, slices.length, drafted);
   }
 
   #deliver(): void {
@@ -265,12 +327,6 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     this.wake();
   }
 
-  /** Decodes text while it waits. */
-  async #waitForMasks(): Promise<void> {
-    this.#deliver();
-    await this.masks.wait();
-  }
-
   async #sleep(): Promise<void> {
     if (!this.#isAwake) await new Promise<void>((resolve) => (this.#alarm = resolve));
     this.#alarm = undefined;
@@ -281,46 +337,4 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     if (reader === undefined) throw new BackendError("BACKEND_STEP", "[engine] a sequence in a step has no reader");
     return reader;
   }
-}
-
-/** A failure of one request does not reach the others. */
-function attempt(reader: StepReader, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    failAlone(reader, error);
-  }
-}
-
-/** A reader that throws while it fails does not affect the others. */
-function failAlone(reader: StepReader | undefined, error: unknown): void {
-  try {
-    reader?.fail(error);
-  } catch {
-    // The request has already failed, or cannot be notified.
-  }
-}
-
-/**
- * Whether nothing can be computed after this error: weights that cannot be read now may have been read wrong before.
- */
-function isFatal(error: unknown): boolean {
-  if (!(error instanceof RocmForgeError)) return false;
-  return (
-    error.code === "GPU_DEVICE_LOST" ||
-    error.code === "DISPOSED" ||
-    error instanceof GgufError ||
-    error instanceof FileError ||
-    isFatal(error.cause)
-  );
-}
-
-function queueFull(queued: number, retryAfterMs: number): ServingError {
-  return new ServingError(
-    "SERVING_QUEUE_FULL",
-    `[complete] ${queued} requests are already queued; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
-    {
-      details: { queued, retryAfterMs },
-    },
-  );
 }

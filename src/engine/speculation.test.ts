@@ -36,6 +36,18 @@ class TruthfulDrafter implements TextDrafter {
   }
 }
 
+/** Drafts the greedy continuation at some places of a text only. */
+class SporadicDrafter implements TextDrafter {
+  readonly firstAcceptance = [1];
+
+  draft(tokens: Int32Array, most: number) {
+    if (tokens.length % 9 > 3) return undefined;
+    const drafted = expectedTokens([...tokens], Math.min(most, 4));
+    if (tokens.length % 2 === 0 && drafted.length > 1) drafted[1] = (drafted[1] + 1) % (VOCABULARY - 1);
+    return { tokens: Int32Array.from(drafted), confidence: 0 };
+  }
+}
+
 function speculation({ wrongEvery = 3, length = 5 } = {}): Speculation {
   return new Speculation({ textDrafter: () => new TruthfulDrafter(wrongEvery, length), policy: EAGER });
 }
@@ -48,9 +60,21 @@ function engineWith(drafts: Speculation | undefined, options: object = {}): Simu
   });
 }
 
-function allBack({ pool, loop }: SimulatedEngine): void {
+async function allBack({ pool, states, loop, device }: SimulatedEngine): Promise<void> {
+  // A step that was queued for a text that has ended meanwhile still ends.
+  while (device.running > 0) await new Promise((resolve) => setImmediate(resolve));
   expect(pool.availableBlocks).toBe(pool.blocks);
+  expect(states?.availableBlocks).toBe(states?.blocks);
   expect(loop.statistics()).toMatchObject({ running: 0, queued: 0 });
+}
+
+interface DraftResult {
+  readonly drafted: number;
+  readonly accepted: number;
+  /** Without and with drafts. */
+  readonly steps: readonly [number, number];
+  /** Of the steps with drafts. */
+  readonly queuedEarly: number;
 }
 
 /** Requests with and without drafts must have equal results; returns what was drafted. */
@@ -58,7 +82,7 @@ async function sameWithDrafts(
   requests: readonly (() => Partial<CompletionRequest>)[],
   drafts = speculation(),
   options: object = {},
-): Promise<{ readonly drafted: number; readonly accepted: number; readonly steps: readonly [number, number] }> {
+): Promise<DraftResult> {
   const [plain, drafting] = [engineWith(undefined, options), engineWith(drafts, options)];
   const results = [];
   for (const serving of [plain, drafting]) {
@@ -67,7 +91,7 @@ async function sameWithDrafts(
         serving.read(serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 30, ...OPEN_END, ...request() })),
       ),
     );
-    allBack(serving);
+    await allBack(serving);
     results.push(
       answers.map(({ texts, tokens, summary, deltas }) => ({
         texts,
@@ -84,6 +108,7 @@ async function sameWithDrafts(
     drafted: drafts.draftedTokens,
     accepted: drafts.acceptedTokens,
     steps: [plain.device.steps.length, drafting.device.steps.length],
+    queuedEarly: drafting.device.steps.filter(({ previousOutputs }) => previousOutputs !== undefined).length,
   };
 }
 
@@ -121,7 +146,81 @@ describe("drafts", () => {
       expect(tokens[0]).toEqual(expectedTokens([...PROMPT, index], 35));
     expect(serving.loop.statistics().preemptions).toBeGreaterThan(0);
     expect(drafts.acceptedTokens).toBeGreaterThan(0);
-    allBack(serving);
+    await allBack(serving);
+  });
+
+  it.each([
+    ["without states", { stateSlots: undefined }],
+    ["with states", { stateSlots: 300 }],
+    ["with few state slots", { stateSlots: 11 }],
+    ["with few blocks", { blocks: 17, stateSlots: 40 }],
+  ])("alternate with steps that are queued before the previous one has ended: %s", async (_name, sizes) => {
+    const requests = Array.from({ length: 20 }, (_, index) => () => ({
+      prompt: Int32Array.from([...PROMPT, index % 5, 7, index % 3].slice(0, 2 + (index % 9))),
+      maxTokens: 5 + (index % 30),
+      ...(index % 4 === 0 ? { sampling: { temperature: 1, topK: 4, seed: index }, topLogprobs: 1 } : {}),
+      ...(index % 7 === 0 ? { ignoreEndOfGeneration: false } : {}),
+    }));
+    for (const group of [requests, requests.slice(5, 6), requests.slice(8, 10)]) {
+      const drafts = new Speculation({ textDrafter: () => new SporadicDrafter(), policy: EAGER });
+      const { drafted, accepted, queuedEarly } = await sameWithDrafts(group, drafts, {
+        asyncScheduling: true,
+        ...sizes,
+      });
+      expect(accepted).toBeGreaterThan(0);
+      expect(accepted).toBeLessThan(drafted);
+      if (group.length < 3 && sizes.stateSlots !== 11) expect(queuedEarly).toBeGreaterThan(0);
+    }
+  });
+
+  it("count what the device waits for them, if it would not wait without them", async () => {
+    const measured: [milliseconds: number, draftTokens: number][] = [];
+    const policy: DraftPolicy = {
+      ...EAGER,
+      measured: (milliseconds, _sequences, draftTokens) => void measured.push([milliseconds, draftTokens]),
+    };
+    // The drafter takes its time, and the device has nothing to do meanwhile.
+    const slow = new SporadicDrafter();
+    const textDrafter = (): TextDrafter => ({
+      firstAcceptance: [1],
+      draft: (tokens, most) => {
+        const endMs = performance.now() + 8;
+        while (performance.now() < endMs);
+        return slow.draft(tokens, most);
+      },
+    });
+    for (const asyncScheduling of [false, true]) {
+      measured.length = 0;
+      const serving = engineWith(new Speculation({ textDrafter, policy }), { asyncScheduling });
+      await serving.read(serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 30, ...OPEN_END }));
+      const drafted = measured.filter(([, draftTokens]) => draftTokens > 0).map(([milliseconds]) => milliseconds);
+      expect(drafted.length).toBeGreaterThan(2);
+      // The steps themselves take no time.
+      if (asyncScheduling) expect(Math.min(...drafted)).toBeGreaterThan(7.9);
+      else expect(Math.min(...drafted)).toBeLessThan(7.9);
+    }
+  });
+
+  it("of a batch drafter do not count its time twice", async () => {
+    const [steps, drafting]: [number[], number[]] = [[], []];
+    const policy: DraftPolicy = {
+      ...EAGER,
+      measured: (milliseconds, _sequences, draftTokens) => void (draftTokens > 0 && steps.push(milliseconds)),
+      drafted: (milliseconds) => void drafting.push(milliseconds),
+    };
+    const batchDrafter: BatchDrafter = {
+      draft: async (requests) => {
+        await new Promise((resolve) => setTimeout(resolve, 40));
+        return requests.map(({ tokens, most }) => Int32Array.from(expectedTokens([...tokens], Math.min(most, 4))));
+      },
+      release: () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
+    const serving = engineWith(new Speculation({ batchDrafter, policy }), { asyncScheduling: true });
+    await serving.read(serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 30, ...OPEN_END }));
+    expect(steps.length).toBeGreaterThan(3);
+    expect(Math.min(...drafting)).toBeGreaterThan(38);
+    expect(Math.min(...steps)).toBeLessThan(38);
   });
 
   it("leave sampled text with penalties, bias, log-probabilities and choices as it is", async () => {
@@ -211,7 +310,7 @@ describe("drafts", () => {
     const { tokens, summary } = await serving.read(job);
     expect(summary.choices[0].reason).toBe("abort");
     expect(tokens[0]).toEqual(expectedTokens(PROMPT, 40).slice(0, tokens[0].length));
-    allBack(serving);
+    await allBack(serving);
   });
 
   it("fail only if a row of the text is not finite, not for one of a rejected token", async () => {
@@ -228,7 +327,40 @@ describe("drafts", () => {
       serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 30, ...OPEN_END }),
     );
     expect(tokens[0]).toEqual(text);
-    allBack(serving);
+    await allBack(serving);
+  });
+
+  it("of a batch drafter are not asked for while a step is queued early, nor is one queued while they pay", async () => {
+    let pays = false;
+    const policy: DraftPolicy = { ...EAGER, bestLength: (_acceptance, _count, most) => (pays ? Math.min(most, 3) : 0) };
+    const asked: number[] = [];
+    const drafter: BatchDrafter = {
+      draft: (requests) => {
+        for (const { sequence, tokens } of requests)
+          asked.push((sequence as { length: number }).length - tokens.length);
+        return Promise.resolve(requests.map(({ tokens, most }) => Int32Array.from(expectedTokens([...tokens], most))));
+      },
+      release: () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
+    const serving = engineWith(new Speculation({ batchDrafter: drafter, policy }), { asyncScheduling: true });
+    const kinds: string[] = [];
+    serving.device.onLaunch = ({ tokens, previousOutputs }) => {
+      kinds.push(previousOutputs !== undefined ? "early" : tokens.length > 1 ? "draft" : "plain");
+      pays = serving.device.steps.length > 8 && serving.device.steps.length < 14;
+    };
+    const { tokens } = await serving.read(
+      serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 45, ...OPEN_END }),
+    );
+    expect(tokens[0]).toEqual(expectedTokens(PROMPT, 45));
+    // Always for a text that ends with the last known token.
+    expect(new Set(asked)).toEqual(new Set([0]));
+    const drafts = kinds.slice(1).flatMap((kind, index) => (kind === "draft" ? [index + 1] : []));
+    expect(drafts.length).toBeGreaterThan(3);
+    expect(kinds.slice(drafts[0], drafts.at(-1)).every((kind) => kind === "draft")).toBe(true);
+    expect(kinds.slice(2, 8).every((kind) => kind === "early")).toBe(true);
+    expect(kinds.at(-1)).toBe("early");
+    await allBack(serving);
   });
 
   it("go on without a batch drafter that fails, and say so once", async () => {
@@ -254,7 +386,7 @@ describe("drafts", () => {
       ],
     ]);
     expect(disposed).toHaveBeenCalledTimes(1);
-    allBack(serving);
+    await allBack(serving);
   });
 
   it("ask the batch drafter for nothing if a request fails before it drafts", async () => {

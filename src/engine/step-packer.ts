@@ -1,9 +1,9 @@
 // Packs the slices of sequences into one step for the backend. The arrays are allocated once and filled in place: a
-// step has ended before the next is packed.
+// step has ended before its packer packs the next.
 
 import type { OutputRequest, StepInput } from "../backends/contract.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
-import type { StepSlice } from "../scheduler/scheduler.js";
+import type { StepSlice } from "../scheduler/step-slice.js";
 import type { RowWant } from "./step-reader.js";
 
 /** Packs the slices of a batch into a step's input arrays. */
@@ -22,6 +22,18 @@ export class StepPacker {
     this.#offsets = new Int32Array(sequences + 1);
   }
 
+  /** A step of one token each, which the step that is running chooses: `previousOutputs` tells by which of its outputs. */
+  packAsync(
+    slices: readonly StepSlice[],
+    previousOutputs: Int32Array,
+    wantOf: (sequence: ScheduledSequence) => RowWant,
+  ): StepInput {
+    const step = this.pack(slices, wantOf);
+    // Its tokens are not known yet, and sequences may end and return their blocks before it begins.
+    step.tokens.fill(0);
+    return { ...step, blockTables: step.blockTables.map((table) => table.slice()), previousOutputs };
+  }
+
   pack(slices: readonly StepSlice[], wantOf: (sequence: ScheduledSequence, index: number) => RowWant): StepInput {
     const outputs: OutputRequest[] = [];
     const hasStates = slices[0]?.sequence.tables.states !== undefined;
@@ -32,7 +44,7 @@ export class StepPacker {
       this.#tokens.set(draft, filled + count - draft.length);
       for (let token = 0; token < count; token++) this.#positions[filled + token] = start + token;
       sequence.tables.states?.fillWrites(this.#stateWrites.subarray(filled, filled + count), start);
-      this.#stateReads[index] = sequence.tables.states?.slot ?? -1;
+      this.#stateReads[index] = sequence.tables.states?.readSlot ?? -1;
       filled += count;
       for (let output = 0; output < rows; output++)
         outputs.push({ row: filled - rows + output, ...wantOf(sequence, output) });

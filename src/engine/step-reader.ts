@@ -15,6 +15,11 @@ export interface StepReader {
   launched(atMs: number): void;
   /** What the row after this many tokens of the draft should contain; 0 for every row of a slice without a draft. */
   wanted(draftTokens: number): RowWant;
+  /**
+   * What the row after the next one should contain, whatever token that gives: "ends" if the next token is the last one;
+   * undefined if it depends on that token, as it does without this method.
+   */
+  wantedAfterNext?(): RowWant | "ends" | undefined;
   take(row: OutputRow, atMs: number): void;
   /**
    * Verifies a draft: extends the sequence by the tokens that the rows give, up to the first that differs from the draft.

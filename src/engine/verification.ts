@@ -3,7 +3,7 @@
 
 import type { OutputRow } from "../backends/contract.js";
 import type { ScheduledSequence } from "../scheduler/scheduled-sequence.js";
-import type { StepSlice } from "../scheduler/scheduler.js";
+import type { StepSlice } from "../scheduler/step-slice.js";
 import type { StepReader } from "./step-reader.js";
 
 interface Verifiers {

@@ -1,7 +1,8 @@
 // A step of a given shape on synthetic tokens. Invariants: it writes only to blocks that were free, each in one block
 // table, and reads only one further block that it took, so that no sequence is affected.
 
-import type { OutputRequest, StepInput, StepShape } from "../backends/contract.js";
+import type { OutputRequest, StepInput } from "../backends/contract.js";
+import type { StepShape } from "../backends/warm-up-step.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import { ownStateSlots } from "../plan/state-slot-check.js";
 

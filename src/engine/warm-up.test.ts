@@ -2,7 +2,8 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import type { KvCache, OutputRow, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
+import type { KvCache, OutputRow, StepInput } from "../backends/contract.js";
+import type { StepShape, WarmUpStep } from "../backends/warm-up-step.js";
 import { BlockPools } from "../kv-cache/block-pools.js";
 import { StepCheck } from "../plan/step-check.js";
 import { WarmUp, type WarmUpPlan, type WarmUpProgress } from "./warm-up.js";

@@ -4,7 +4,8 @@
 // request that meets the same failure reports it; its blocks are released.
 
 import { setTimeout as pause } from "node:timers/promises";
-import type { KvCache, OutputRow, RunOptions, StepInput, StepShape, WarmUpStep } from "../backends/contract.js";
+import type { KvCache, OutputRow, RunOptions, StepInput } from "../backends/contract.js";
+import type { StepShape, WarmUpStep } from "../backends/warm-up-step.js";
 import { unlessAborted } from "../worker/unless-aborted.js";
 import type { KvStore } from "./kv-store.js";
 import { warmUpInput } from "./warm-up-input.js";

@@ -10,6 +10,11 @@ import type { Checkpoint } from "./checkpoints.js";
 import type { PrefixNode } from "./prefix-index.js";
 import { SequenceStates } from "./sequence-states.js";
 
+/** Makes the states after `end` tokens writable; false if no slot is left. */
+type PrepareStates = (states: SequenceStates, end: number) => boolean;
+
+const forNextStep: PrepareStates = (states, end) => states.makeWritable(end);
+
 /** A prefix that can be reused. */
 interface ReusablePrefix {
   /** Its nodes after the committed one. */
@@ -56,9 +61,9 @@ export class BlockTables implements Disposable {
 
   /**
    * Makes positions `start` to `end` − 1 writable by copying shared blocks; returns false, and changes nothing that the
-   * sequence needs, if a pool has too few blocks.
+   * sequence needs, if a pool has too few blocks. `prepare` makes the recurrent states writable.
    */
-  makeWritable(start: number, end: number, copyBlock: CopyBlock): boolean {
+  makeWritable(start: number, end: number, copyBlock: CopyBlock, prepare: PrepareStates = forNextStep): boolean {
     if (start < this.committedTokens)
       throw new RangeError(`position ${start} is committed and must not be written again`);
     for (const [group, table] of this.#groups.entries()) {
@@ -68,7 +73,7 @@ export class BlockTables implements Disposable {
       table.unshare(start);
       if (isShort()) return false;
     }
-    if (this.states?.makeWritable(end) === false) return false;
+    if (this.states !== undefined && !prepare(this.states, end)) return false;
     for (const [group, table] of this.#groups.entries())
       table.makeWritable(start, end, (from, to) => copyBlock(from, to, group));
     return true;

@@ -1,6 +1,7 @@
 // The recurrent states of one sequence: the slot that holds them, and the slots that its next step writes. A slot is a
 // value that forks and checkpoints share: a step reads one slot and writes another, or the same one if nothing else
-// needs it, so no state is ever copied. Invariant: a slot that another sequence or a checkpoint holds is never written.
+// needs it, so no state is ever copied. A step may be queued while the one before it is under way: it reads what that one
+// writes. Invariant: a slot that another sequence or a checkpoint holds is never written.
 
 import type { BlockPool } from "./block-pool.js";
 
@@ -24,14 +25,21 @@ export class SequenceStates implements Disposable {
   #end = 0;
   /** Further writes of the next step, in order. */
   #others: StateWrite[] = [];
+  /** What the step of one token after the next one writes, if that is prepared already. */
+  #following: { readonly slot: number; readonly tokens: number } | undefined;
 
   constructor(slots: BlockPool) {
     this.#slots = slots;
   }
 
-  /** The slot that the next step reads; −1 at the beginning of the sequence. */
+  /** The slot that holds the states; −1 at the beginning of the sequence. */
   get slot(): number {
     return this.#current ?? -1;
+  }
+
+  /** The slot that the last step to be prepared reads; −1 at the beginning of the sequence. */
+  get readSlot(): number {
+    return (this.#following === undefined ? this.#current : this.#target) ?? -1;
   }
 
   /** Tokens after which the sequence had the states of its slot. */
@@ -42,7 +50,7 @@ export class SequenceStates implements Disposable {
   /** Every slot that the sequence references. */
   get held(): readonly number[] {
     const own = new Set(this.#others.map(({ slot }) => slot));
-    for (const slot of [this.#current, this.#target]) if (slot !== undefined) own.add(slot);
+    for (const slot of [this.#current, this.#target, this.#following?.slot]) if (slot !== undefined) own.add(slot);
     return [...own];
   }
 
@@ -66,6 +74,18 @@ export class SequenceStates implements Disposable {
   makeWritable(end: number): boolean {
     if (!this.reserve()) return false;
     this.#end = end;
+    return true;
+  }
+
+  /**
+   * Prepares the step after the next one, of one token, the `end`-th of the sequence: in place, or in another slot if the
+   * states between the two steps may be kept. Returns false if the next step is no such step, or if no slot is spare.
+   */
+  makeFollowing(end: number, keepsBetween: boolean): boolean {
+    if (this.#target === undefined || this.#others.length > 0) return false;
+    const slot = this.#following?.slot ?? (keepsBetween ? this.#slotBehind(this.#target) : this.#target);
+    if (slot === undefined) return false;
+    this.#following = { slot, tokens: end };
     return true;
   }
 
@@ -101,6 +121,10 @@ export class SequenceStates implements Disposable {
   /** Fills in the slots that the step writes; `rows` are the tokens of the step from the `start`-th of the sequence on. */
   fillWrites(rows: Int32Array, start: number): void {
     rows.fill(-1);
+    if (this.#following !== undefined) {
+      rows[this.#following.tokens - start - 1] = this.#following.slot;
+      return;
+    }
     for (const { tokens, slot } of this.#others) rows[tokens - start - 1] = slot;
     rows[this.#end - start - 1] = this.#target ?? -1;
   }
@@ -113,14 +137,15 @@ export class SequenceStates implements Disposable {
     if (this.#target === undefined) return NONE;
     if (this.#target === this.#current && this.#others.length === 0 && tokens === this.#end) {
       this.#tokens = tokens;
-      this.#target = undefined;
+      this.#clear();
       return NONE;
     }
     const writes = [...this.#others, { tokens: this.#end, slot: this.#target, isCheckpoint: true }];
     const next = writes.find((write) => write.tokens === tokens);
     if (next === undefined) throw new RangeError(`no state slot was written after ${tokens} tokens`);
     const given = writes.filter((write) => write.tokens > tokens).map(({ slot }) => slot);
-    if (this.#current !== undefined && !writes.some(({ slot }) => slot === this.#current)) given.push(this.#current);
+    const isKept = [...writes, this.#following].some((write) => write?.slot === this.#current);
+    if (this.#current !== undefined && !isKept) given.push(this.#current);
     this.#current = next.slot;
     this.#tokens = tokens;
     this.#clear();
@@ -152,6 +177,7 @@ export class SequenceStates implements Disposable {
     const { held } = this;
     this.#current = undefined;
     this.#tokens = 0;
+    this.#following = undefined;
     this.#clear();
     this.#slots.release(held);
   }
@@ -162,8 +188,21 @@ export class SequenceStates implements Disposable {
     return slot !== undefined;
   }
 
+  /**
+   * A slot to write behind the step that writes `target`: the one that this step reads, if nothing else needs it, or a
+   * spare one.
+   */
+  #slotBehind(target: number): number | undefined {
+    const current = this.#current;
+    if (current !== undefined && current !== target && !this.#slots.isShared(current)) return current;
+    return this.#slots.spareBlocks === 0 ? undefined : this.#slots.allocate(1)?.[0];
+  }
+
+  /** Goes on to the following step, if that is prepared already. */
   #clear(): void {
-    this.#target = undefined;
+    this.#target = this.#following?.slot;
+    this.#end = this.#following?.tokens ?? 0;
+    this.#following = undefined;
     this.#others = [];
   }
 }

@@ -8,10 +8,12 @@ import { draftHeadFor, type DraftingOptions, refuseDraftMode } from "../engine/d
 import { type ModelOptions, type OpenedPlan, openPlan } from "../engine/open-plan.js";
 import { refuseContext } from "../engine/plan-fit.js";
 import type { ServingOptions } from "../engine/serving-options.js";
-import type { ExecutionPlan } from "../plan/execution-plan.js";
 import type { DraftMode } from "../speculation/speculation.js";
 import type { DraftModel } from "../speculation/model-drafter.js";
 import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
+
+/** Of texts with common words, and with rare ones. */
+const BYTES_PER_TOKEN = [4.5, 3];
 
 /** Options of `Model.open`. Part of the internals. */
 export interface OpenOptions extends ModelOptions {
@@ -81,9 +83,9 @@ async function openModelFile(
     const { plan, planStartMs, planMs } = opened;
     const ready = plan.backend.ready?.();
     if (ready !== undefined) {
-      // There is time to prepare the first prompt, too.
-      if ((await decodeUntil(ready, tokenizer)) === "decoded" && firstPrompt !== undefined)
-        preparePrompt(plan, tokenizer, firstPrompt);
+      // Its kernels are loaded before the weights, which would delay them.
+      if (firstPrompt !== undefined) for (const tokens of likelyTokens(firstPrompt)) plan.prepareStep(tokens);
+      await decodeUntil(ready, tokenizer);
       await ready;
     }
     refuseContext(plan);
@@ -148,12 +150,10 @@ async function decodeUntil(
   return isWaiting ? "decoded" : "settled";
 }
 
-/** Failures are left to `generate`, which refuses a file without a usable vocabulary. */
-function preparePrompt(plan: ExecutionPlan, tokenizer: TokenizerBuilder | undefined, prompt: string): void {
-  try {
-    const tokens = tokenizer?.finish().encode(prompt).length ?? 0;
-    if (tokens > 0) plan.prepareStep(tokens);
-  } catch {
-    // The generation tries again and reports the failure.
-  }
+/**
+ * Numbers of tokens that a prompt may have, before the vocabulary is decoded: steps of similar numbers have the same
+ * kernels.
+ */
+function likelyTokens(prompt: string): readonly number[] {
+  return BYTES_PER_TOKEN.map((bytes) => 1 + Math.ceil(Buffer.byteLength(prompt) / bytes));
 }

@@ -10,10 +10,9 @@ import type {
   ProgramLimits,
   RunOptions,
   StepInput,
-  StepShape,
-  WarmUpStep,
 } from "../backends/contract.js";
-import type { TuneOptions, TuneReport } from "../backends/tuning.js";
+import type { StepShape, WarmUpStep } from "../backends/warm-up-step.js";
+import type { KernelTime, ProfileOptions, TuneOptions, TuneReport } from "../backends/tuning.js";
 import { cacheBlocks, LEAST_STATE_SLOTS, stateBytes } from "../backends/cache-size.js";
 import { BackendError } from "../errors.js";
 import { kvGroups } from "../graph/cache-groups.js";
@@ -107,6 +106,11 @@ export class ExecutionPlan implements AsyncDisposable {
     return new ExecutionPlan(loader, backend, draft);
   }
 
+  /** Whether a step may be run while the previous one computes its tokens (`StepInput.previousOutputs`). */
+  get asyncScheduling(): boolean {
+    return this.#compiled.asyncScheduling === true;
+  }
+
   /** Prepares everything but weights for a prefill of `tokens` tokens. */
   prepareStep(tokens: number): void {
     this.#lifetime.assertAlive();
@@ -137,6 +141,19 @@ export class ExecutionPlan implements AsyncDisposable {
     if (this.#compiled.tune === undefined) return undefined;
     this.#startLoading();
     return await this.#track(this.#compiled.tune({ ...options, signal: this.#endedWith(options.signal) }));
+  }
+
+  /** Whether the backend's kernels can be timed one by one. */
+  get hasKernels(): boolean {
+    return this.#compiled.profileKernels !== undefined;
+  }
+
+  /** Times the backend's kernels in a step of this model; none if it has none to tell apart. */
+  async profileKernels(options: ProfileOptions): Promise<readonly KernelTime[]> {
+    this.#lifetime.assertAlive();
+    if (this.#compiled.profileKernels === undefined) return [];
+    this.#startLoading();
+    return await this.#track(this.#compiled.profileKernels({ ...options, signal: this.#endedWith(options.signal) }));
   }
 
   /**
@@ -303,6 +320,7 @@ export class ExecutionPlan implements AsyncDisposable {
   #startLoading(): void {
     if (this.#isLoading) return;
     this.#isLoading = true;
+    this.#compiled.beginLoading?.();
     const prefetch = this.#loader.prefetch(this.#tensors, { signal: this.#ending.signal });
     this.#track(prefetch).catch(() => {
       this.#isLoading = false;

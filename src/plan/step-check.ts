@@ -25,6 +25,8 @@ export class StepCheck {
   readonly #writtenIn: Int32Array[];
   readonly #states = new StateSlotCheck();
   #stepNumber = 0;
+  /** What the rows of the last step contain. */
+  #previous: readonly OutputRequest[] = [];
 
   constructor(limits: StepLimits) {
     this.#limits = limits;
@@ -55,6 +57,22 @@ export class StepCheck {
       }
       previousRow = output.row;
       checkOutput(output, vocabularySize);
+    }
+    this.#checkPrevious(step);
+    this.#previous = outputs;
+  }
+
+  /** Tokens of the previous step come from rows in which it chooses one. */
+  #checkPrevious({ previousOutputs, tokens }: StepInput): void {
+    if (previousOutputs === undefined) return;
+    requireInts("previousOutputs", previousOutputs);
+    if (previousOutputs.length !== tokens.length)
+      refuse("previousOutputs", `${tokens.length} outputs`, String(previousOutputs.length));
+    for (const output of previousOutputs) {
+      if (output === -1) continue;
+      const kind = this.#previous[output]?.want.kind;
+      if (kind !== "token" && kind !== "candidates")
+        refuse("previousOutputs", "outputs of the previous step that choose a token", `${output}, ${kind ?? "none"}`);
     }
   }
 

@@ -49,7 +49,7 @@ export function rowForToken({ sampling, top }: TokenWant, vocabularySize: number
   return candidatesOrLogits(Math.max(kept + lowered, top), vocabularySize);
 }
 
-/** A request for so many candidates, or for logits if that costs no more. */
+/** A request for `count` candidates, or for logits if that costs no more. */
 export function candidatesOrLogits(count: number, vocabularySize: number): ScoredWant {
   return count > MAX_CANDIDATES || count >= vocabularySize ? LOGITS : { kind: "candidates", count };
 }

@@ -42,8 +42,24 @@ export function firstBlocks({ reaches, blockTokens }: BlockPools, { length, tabl
   });
 }
 
+/** Blocks that sequences may need, as far as they could run together, in this order. */
+export function demandOf(
+  sequences: Iterable<ScheduledSequence>,
+  pools: BlockPools,
+  limits: { readonly sequences: number; readonly prefillTokens: number },
+): CacheDemand {
+  const demand = new BlockDemand(pools, limits.prefillTokens);
+  let openSlots = limits.sequences;
+  for (const { capacityTokens, slots } of sequences) {
+    if (slots > openSlots) break;
+    demand.add(capacityTokens, slots);
+    openSlots -= slots;
+  }
+  return demand.total();
+}
+
 /** Adds up what sequences need that run together. */
-export class BlockDemand {
+class BlockDemand {
   readonly #pools: BlockPools;
   readonly #stepTokens: number;
   #blocks = 0;

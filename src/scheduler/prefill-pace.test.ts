@@ -3,7 +3,7 @@ import { schedulerLimits } from "./limits.js";
 import { PrefillPace } from "./prefill-pace.js";
 
 const LIMITS = schedulerLimits({ maxStepTokens: 4096, maxStepOutputs: 256 }, { sequences: 64, queued: 10 });
-const TARGET_MS = 26;
+const TARGET_MS = 28;
 
 /** Runs mixed steps on a device whose steps take `millisecondsOf` their tokens, and returns the last one's. */
 function settle(pace: PrefillPace, decoding: number, millisecondsOf: (tokens: number) => number): number {
@@ -78,5 +78,72 @@ describe("PrefillPace", () => {
     expect(pace.beside(64)).toBeLessThan(before);
     for (let round = 0; round < 60; round++) settle(pace, 64, (tokens) => 4 + tokens / 60);
     expect(pace.beside(64)).toBeGreaterThanOrEqual(before - 128);
+  });
+
+  it("does not forget the size of chunks while only small ones are needed", () => {
+    const pace = new PrefillPace(LIMITS);
+    for (let step = 0; step < 100; step++) pace.measured({ decoding: 30, prefill: 98 }, 7);
+    expect(pace.beside(30)).toBe(512 - 30);
+  });
+
+  it("is not misled by steps whose results the host took late", () => {
+    const pace = new PrefillPace(LIMITS);
+    const stepMs = (tokens: number): number => 8 + tokens / 40;
+    for (let step = 0; step < 20; step++) pace.measured({ decoding: 8, prefill: 120 }, stepMs(128));
+    const before = pace.beside(8);
+    pace.measured({ decoding: 8, prefill: before }, 90);
+    pace.measured({ decoding: 8, prefill: before }, 70);
+    settle(pace, 8, stepMs);
+    expect(pace.beside(8)).toBeGreaterThan(before);
+  });
+
+  describe("in a burst", () => {
+    const stepMs = (tokens: number): number => 4 + tokens / 28;
+    const short = Array.from({ length: 100 }, () => 20);
+    const settled = (): PrefillPace => {
+      const pace = new PrefillPace(LIMITS);
+      settle(pace, 8, stepMs);
+      return pace;
+    };
+
+    it("takes longer steps for many short prompts, until usual ones are enough", () => {
+      const pace = settled();
+      const usual = pace.beside(8);
+      const longer = pace.beside(8, short);
+      expect(stepMs(8 + longer)).toBeGreaterThan(35);
+      expect(stepMs(8 + longer)).toBeLessThanOrEqual(45);
+      pace.measured({ decoding: 8, prefill: longer }, stepMs(8 + longer));
+      expect(pace.beside(48, short.slice(0, 50))).toBeGreaterThan(usual);
+      expect(pace.beside(48, short.slice(0, 10))).toBeLessThanOrEqual(usual);
+    });
+
+    it("takes none for a few short prompts, nor for long ones", () => {
+      const pace = settled();
+      expect(pace.beside(8, short.slice(0, 40))).toBe(pace.beside(8));
+      expect(
+        pace.beside(
+          8,
+          Array.from({ length: 64 }, () => 700),
+        ),
+      ).toBe(pace.beside(8));
+    });
+
+    it("takes one longer step in 200 if the burst does not end", () => {
+      const pace = settled();
+      let longerSteps = 0;
+      for (let step = 0; step < 2000; step++) {
+        const prefill = pace.beside(8, short);
+        if (prefill > pace.beside(8)) longerSteps++;
+        pace.measured({ decoding: 8, prefill }, stepMs(8 + prefill));
+      }
+      expect(longerSteps).toBeGreaterThanOrEqual(8 + 9);
+      expect(longerSteps).toBeLessThanOrEqual(8 + 10);
+    });
+
+    it("takes none on a slow device", () => {
+      const pace = new PrefillPace(LIMITS);
+      settle(pace, 8, (tokens) => 60 + tokens);
+      expect(pace.beside(8, short)).toBe(pace.beside(8));
+    });
   });
 });

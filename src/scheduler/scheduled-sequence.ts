@@ -3,6 +3,7 @@
 
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import { BlockTables } from "../kv-cache/block-tables.js";
+import type { CopyBlock } from "../kv-cache/block-table.js";
 import type { Checkpoint } from "../kv-cache/checkpoints.js";
 import { CheckpointPositions } from "./checkpoint-positions.js";
 
@@ -69,8 +70,10 @@ export class ScheduledSequence {
   preemptions = 0;
   /** The last step that computed a part of the sequence, or the step before it was admitted. */
   servedStep = 0;
-  /** Whether a step that was composed, and has not ended yet, computes a part of the sequence. */
+  /** Whether the running step computes a part of the sequence, rather than one that is queued behind it. */
   isInStep = false;
+  /** Whether a step that is queued behind the running one has its next token, so that no draft can begin there. */
+  isQueuedEarly = false;
   /** Where recurrent states are kept; undefined if there are none, or if the text is scored. */
   readonly checkpoints: CheckpointPositions | undefined;
   readonly #pools: BlockPools;
@@ -151,6 +154,17 @@ export class ScheduledSequence {
     this.isInStep = true;
     for (const tokens of this.checkpoints?.between(start, start + count) ?? [])
       if (this.tables.states?.alsoAfter(tokens) === false) break;
+  }
+
+  /**
+   * Makes a position writable for a step that is queued while the step before it runs. What the text ends with is not
+   * known then, so that the states between the two are left as they are if a checkpoint may be made of them.
+   */
+  makeFollowingWritable(position: number, copyBlock: CopyBlock): boolean {
+    const keepsBetween = this.checkpoints !== undefined;
+    return this.tables.makeWritable(position, position + 1, copyBlock, (states, end) =>
+      states.makeFollowing(end, keepsBetween),
+    );
   }
 
   /** Keeps the present recurrent states in the prefix cache. */

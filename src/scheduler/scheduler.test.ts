@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { BlockPools, type PoolGroup } from "../kv-cache/block-pools.js";
 import { type SchedulerLimits, schedulerLimits } from "./limits.js";
 import type { ScheduledSequence, SequenceOptions } from "./scheduled-sequence.js";
-import { Scheduler, type StepSlice } from "./scheduler.js";
+import { Scheduler } from "./scheduler.js";
+import type { StepSlice } from "./step-slice.js";
 
 const LIMITS: SchedulerLimits = {
   stepTokens: 32,

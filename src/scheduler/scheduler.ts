@@ -7,23 +7,14 @@
 import { reachTokens } from "../graph/cache-groups.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
 import type { CopyBlock } from "../kv-cache/block-table.js";
-import { BlockDemand, type CacheDemand, couldHold, firstBlocks } from "./block-demand.js";
+import { type CacheDemand, couldHold, demandOf, firstBlocks } from "./block-demand.js";
+import { followingSlices } from "./following-step.js";
 import type { SchedulerLimits } from "./limits.js";
 import type { PrefillPace } from "./prefill-pace.js";
 import { PriorityQueue } from "./priority-queue.js";
 import { computable, splitPrefillBudget } from "./prefill-budget.js";
+import type { StepSlice } from "./step-slice.js";
 import { queuePositionAt, ScheduledSequence, type SequenceOptions } from "./scheduled-sequence.js";
-
-/** Tokens of one sequence in one step: positions `start` to `start + count` − 1. */
-export interface StepSlice {
-  readonly sequence: ScheduledSequence;
-  readonly start: number;
-  readonly count: number;
-  /** Number of output rows: none, one for the last token, or one for each token from `firstOutput` on or of a draft. */
-  readonly outputs: number;
-  /** The last of the `count` tokens, which are proposed and not part of the sequence yet. */
-  readonly draft: Int32Array;
-}
 
 const NO_DRAFT = new Int32Array();
 const NONE: ReadonlySet<ScheduledSequence> = new Set();
@@ -73,16 +64,7 @@ export class Scheduler {
 
   /** Blocks that running sequences, and those that could run beside them, may need. */
   demand(): CacheDemand {
-    const demand = new BlockDemand(this.#pools, this.limits.prefillTokens);
-    let openSlots = this.limits.sequences;
-    for (const line of [this.#running, this.#queue]) {
-      for (const { capacityTokens, slots } of line) {
-        if (slots > openSlots) return demand.total();
-        demand.add(capacityTokens, slots);
-        openSlots -= slots;
-      }
-    }
-    return demand.total();
+    return demandOf([...this.#running, ...this.#queue], this.#pools, this.limits);
   }
 
   /** Preempts all running sequences. */
@@ -138,7 +120,7 @@ export class Scheduler {
     // With prefill a step is limited by arithmetic, and tokens that may be rejected are not cheap any more.
     if (prompts.length === 0) this.#addDrafts(slices);
     const { stepTokens, stepOutputs, prefillTokens, prefillTokensWhileDecoding } = this.limits;
-    const beside = pace?.beside(slices.length) ?? prefillTokensWhileDecoding;
+    const beside = pace?.beside(slices.length, prompts.map(computable)) ?? prefillTokensWhileDecoding;
     const most = slices.length > 0 ? beside : prefillTokens;
     const shares = splitPrefillBudget(prompts, {
       tokens: Math.min(most, stepTokens - slices.length),
@@ -156,6 +138,22 @@ export class Scheduler {
     if (this.#pools.states !== undefined)
       for (const { sequence, start, count } of slices) sequence.joinStep(start, count);
     return slices;
+  }
+
+  /**
+   * The step after one that is running, before its tokens are known: the same sequences, one token each, without those
+   * that `ends` names. Undefined if the running step is not made of all running sequences' next tokens, if another
+   * sequence could begin, or if blocks are scarce: then the next step is composed when the running one has ended.
+   */
+  following(slices: readonly StepSlice[], ends: ReadonlySet<ScheduledSequence>): readonly StepSlice[] | undefined {
+    const couldBegin = this.#queue.length > 0 && this.#runningSlots < this.limits.sequences;
+    if (couldBegin) return undefined;
+    return followingSlices(slices, {
+      ends,
+      running: this.#running.length,
+      step: ++this.#steps,
+      makeWritable: (sequence, position) => sequence.makeFollowingWritable(position, this.#copyBlock),
+    });
   }
 
   /**

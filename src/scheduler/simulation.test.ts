@@ -12,7 +12,8 @@ import { BlockCopies } from "../kv-cache/block-copies.js";
 import { sequenceBlocks } from "../backends/cache-size.js";
 import { schedulerLimits } from "./limits.js";
 import type { ScheduledSequence } from "./scheduled-sequence.js";
-import { Scheduler, type StepSlice } from "./scheduler.js";
+import { Scheduler } from "./scheduler.js";
+import type { StepSlice } from "./step-slice.js";
 
 const BLOCK_TOKENS = 4;
 

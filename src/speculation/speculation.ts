@@ -155,6 +155,11 @@ export class SequenceDrafts {
     this.#batchClass = first.length;
   }
 
+  /** Whether the batch drafter would be asked for a draft as soon as the next token is known. */
+  get asksBatch(): boolean {
+    return this.#bestBatchLength(1) > 0;
+  }
+
   /** A draft that follows the text, of at most `most` tokens; empty if none pays. */
   propose(text: Int32Array, most: number): Int32Array {
     this.#acceptance.observe(text);
@@ -175,11 +180,8 @@ export class SequenceDrafts {
 
   /** Length of the draft to request from the batch drafter; 0 if it would not pay. */
   batchLength(most: number): number {
-    const { policy, sequences, hasBatchDrafter } = this.#speculation;
-    if (!hasBatchDrafter) return 0;
-    const limit = Math.min(most, MAX_DRAFT_TOKENS);
-    const length = policy.bestLength(this.#acceptance.of(this.#batchClass), sequences, limit, true);
-    if (length === 0) this.#acceptance.skip(this.#batchClass);
+    const length = this.#bestBatchLength(most);
+    if (length === 0 && this.#speculation.hasBatchDrafter) this.#acceptance.skip(this.#batchClass);
     return length;
   }
 
@@ -187,5 +189,11 @@ export class SequenceDrafts {
   expectBatch(tokens: Int32Array, position: number): void {
     if (tokens.length === 0) this.#acceptance.miss(this.#batchClass);
     else this.#acceptance.expect(tokens, this.#batchClass, position);
+  }
+
+  #bestBatchLength(most: number): number {
+    const { policy, sequences, hasBatchDrafter } = this.#speculation;
+    if (!hasBatchDrafter) return 0;
+    return policy.bestLength(this.#acceptance.of(this.#batchClass), sequences, Math.min(most, MAX_DRAFT_TOKENS), true);
   }
 }

@@ -178,7 +178,7 @@ function steps(counts: readonly number[]): readonly StepInput[] {
   });
 }
 
-/** A step of so many tokens with so many output rows, spread over it. */
+/** A step of `count` tokens with `outputs` output rows, spread over it. */
 function spreadRows(count: number, outputs: number, first = 0): StepInput {
   const step = plainStep(count, { first });
   const groupOf = (row: number): number => Math.floor((row * outputs) / count);

@@ -66,6 +66,76 @@ it("goes on after a case that throws, and ends with a lost device", async () => 
   await expect(results(lost, ["add"])).rejects.toThrow("gone");
 });
 
+/** `reference` whose steps wait for as many cases as may be in flight; counts those that are. */
+class WaitingBackend extends ReferenceBackend {
+  inFlight = 0;
+  mostInFlight = 0;
+  begun = 0;
+  readonly #fail: () => void;
+  readonly #enough: number;
+  readonly #gate: Promise<void>;
+  #open = (): void => {};
+
+  constructor(enough: number, fail: () => void = () => {}) {
+    super();
+    this.#enough = enough;
+    this.#gate = new Promise((resolve) => (this.#open = resolve));
+    this.#fail = fail;
+  }
+
+  override compile(...parameters: Parameters<ReferenceBackend["compile"]>): CompiledProgram {
+    const program = super.compile(...parameters);
+    const run = program.run.bind(program);
+    this.begun++;
+    program.run = async (...step) => {
+      this.mostInFlight = Math.max(this.mostInFlight, ++this.inFlight);
+      if (this.inFlight === this.#enough) this.#open();
+      await this.#gate;
+      try {
+        this.#fail();
+        return await run(...step);
+      } finally {
+        this.inFlight--;
+      }
+    };
+    return program;
+  }
+}
+
+it("has several cases in flight and no more than allowed, and reports each family when it is complete", async () => {
+  const backend = new WaitingBackend(5);
+  const complete: FamilyResult[] = [];
+  const found = await verifyBackend(backend, {
+    oracle: new ReferenceBackend(),
+    full: false,
+    families: ["rms-norm", "add", "glu"],
+    casesAtATime: 5,
+    onFamily: (result) => complete.push(result),
+  });
+  expect(backend.mostInFlight).toBe(5);
+  expect(found.map(({ family, passed }) => [family, passed])).toEqual([
+    ["rms-norm", 4],
+    ["add", 1],
+    ["glu", 6],
+  ]);
+  expect(new Set(complete)).toEqual(new Set(found));
+});
+
+it("begins no case after a device was lost, and waits for those in flight", async () => {
+  const backend = new WaitingBackend(3, () => {
+    throw new GpuError("GPU_DEVICE_LOST", "gone");
+  });
+  const options = {
+    oracle: new ReferenceBackend(),
+    full: false,
+    families: ["glu", "rms-norm"],
+    casesAtATime: 3,
+  } as const;
+  await expect(verifyBackend(backend, options)).rejects.toThrow("gone");
+  expect(backend.begun).toBe(3);
+  expect(backend.inFlight).toBe(0);
+});
+
 it("has cases of every family", () => {
   expect(FAMILY_KEYS.length).toBeGreaterThan(20);
 });

@@ -1,5 +1,6 @@
-// Runs the conformance suite on a backend and compares every row with another one. A case that fails or cannot run does not
-// keep others from running, unless the device is lost.
+// Runs the conformance suite on a backend and compares every row with another one. Several cases are in flight, because a
+// GPU's kernels are compiled when a case needs them: one case at a time would keep one processor busy. A case that fails or
+// cannot run does not keep others from running, unless the device is lost.
 
 import { GpuError } from "../errors.js";
 import type { Backend, OutputRow, StepInput } from "../backends/contract.js";
@@ -24,6 +25,7 @@ export interface FamilyResult {
   readonly skipped: number;
   /** Squared error over squared size of the worst row that passed or failed with a number. */
   readonly largestError: number;
+  /** From the begin of its first case to the end of its last one; cases of other families may run meanwhile. */
   readonly milliseconds: number;
 }
 
@@ -35,42 +37,104 @@ export interface VerificationOptions {
   readonly full: boolean;
   /** All by default. */
   readonly families?: readonly FamilyKey[];
-  /** Called before each family. */
-  onFamily?(family: FamilyKey): void;
+  /** Maximum number of cases in flight; 1 by default. Each has its weights, cache and scratch memory on the device. */
+  readonly casesAtATime?: number;
+  /** Called when the last case of a family has ended. */
+  onFamily?(result: FamilyResult): void;
 }
 
-/** Verifies a backend family by family. */
+/** Verifies a backend; results are in the order of `families`, whichever ends first. */
 export async function verifyBackend(
   backend: Backend,
-  { oracle, full, families = FAMILY_KEYS, onFamily = () => {} }: VerificationOptions,
+  { oracle, full, families = FAMILY_KEYS, casesAtATime = 1, onFamily = () => {} }: VerificationOptions,
 ): Promise<readonly FamilyResult[]> {
-  const results: FamilyResult[] = [];
-  for (const family of families) {
-    onFamily(family);
-    results.push(await verifyFamily(backend, oracle, family, full));
-  }
-  return results;
+  const tallies = families.map((family) => new FamilyTally(family, casesOf(family, full)));
+  const cases = tallies.flatMap((tally) => tally.cases.map((wanted) => ({ wanted, tally, tokens: tokensOf(wanted) })));
+  // Long cases wait for the most kernels, one step after another: begun last, they would end alone.
+  if (casesAtATime > 1) cases.sort((left, right) => right.tokens - left.tokens);
+  await inFlight(casesAtATime, cases, async ({ wanted, tally }) => {
+    tally.begin();
+    tally.add(wanted, await attempt(backend, oracle, wanted));
+    if (tally.isComplete) onFamily(tally.result());
+  });
+  return tallies.map((tally) => tally.result());
 }
 
-async function verifyFamily(
-  backend: Backend,
-  oracle: Backend,
-  family: FamilyKey,
-  full: boolean,
-): Promise<FamilyResult> {
-  const start = performance.now();
-  const failed: FailedCase[] = [];
-  let [passed, skipped, worst] = [0, 0, 0];
-  for (const wanted of casesOf(family, full)) {
-    const outcome = await attempt(backend, oracle, wanted);
-    if (outcome === "skipped") skipped++;
-    else {
+/** Counts the outcomes of one family's cases. */
+class FamilyTally {
+  readonly family: FamilyKey;
+  readonly cases: readonly VerifyCase[];
+  readonly #outcomes = new Map<VerifyCase, Outcome | "skipped">();
+  #startMs: number | undefined;
+  #endMs = 0;
+
+  constructor(family: FamilyKey, cases: readonly VerifyCase[]) {
+    this.family = family;
+    this.cases = cases;
+  }
+
+  get isComplete(): boolean {
+    return this.#outcomes.size === this.cases.length;
+  }
+
+  begin(): void {
+    this.#startMs ??= performance.now();
+  }
+
+  add(wanted: VerifyCase, outcome: Outcome | "skipped"): void {
+    this.#outcomes.set(wanted, outcome);
+    this.#endMs = performance.now();
+  }
+
+  /** Failures are in the order of the suite. */
+  result(): FamilyResult {
+    const failed: FailedCase[] = [];
+    let [passed, skipped, worst] = [0, 0, 0];
+    for (const wanted of this.cases) {
+      const outcome = this.#outcomes.get(wanted);
+      if (outcome === undefined) continue;
+      if (outcome === "skipped") {
+        skipped++;
+        continue;
+      }
       if (Number.isFinite(outcome.error)) worst = Math.max(worst, outcome.error);
       if (outcome.what === undefined) passed++;
       else failed.push({ name: wanted.name, what: outcome.what });
     }
+    const milliseconds = this.#endMs - (this.#startMs ?? this.#endMs);
+    return { family: this.family, passed, failed, skipped, largestError: worst, milliseconds };
   }
-  return { family, passed, failed, skipped, largestError: worst, milliseconds: performance.now() - start };
+}
+
+function tokensOf({ steps }: VerifyCase): number {
+  return steps.reduce((total, { tokens }) => total + tokens.length, 0);
+}
+
+/**
+ * Works on all items in order, at most `atATime` at once. After a failure no item is begun; it is thrown when those in
+ * flight have ended, so that they no longer use the device.
+ */
+async function inFlight<Item>(
+  atATime: number,
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const left = items.values();
+  let stopped = false;
+  const worker = async (): Promise<void> => {
+    for (let next = left.next(); next.done !== true && !stopped; next = left.next()) {
+      try {
+        await work(next.value);
+      } catch (error) {
+        stopped = true;
+        throw error;
+      }
+    }
+  };
+  const workers = Array.from({ length: Math.max(1, Math.min(atATime, items.length)) }, worker);
+  const outcomes = await Promise.allSettled(workers);
+  const failure = outcomes.find((outcome) => outcome.status === "rejected");
+  if (failure !== undefined) throw failure.reason;
 }
 
 interface Outcome {

@@ -74,6 +74,21 @@ describe("the figures", () => {
     expect(kvCacheBytes / Math.ceil(contextTokens / 32)).toBe(report.kvCacheBytes);
   });
 
+  it("of single kernels need a GPU", async () => {
+    const { status, stderr } = await rocmforge([
+      "bench",
+      "-m",
+      SMALL_MODEL,
+      "--backend",
+      "reference",
+      "--profile",
+      "-p",
+      "4",
+    ]);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/--profile: expected a GPU backend, whose kernels can be timed, found reference/);
+  });
+
   it("leave out what was not asked for", async () => {
     const reading = await bench("-m", SMALL_MODEL, "-p", "8", "-n", "0", "--repeat", "1", "--starts", "0");
     expect(reading).toMatchObject({

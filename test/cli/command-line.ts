@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { vi } from "vitest";
 import { loadAddon } from "../../src/backends/cpu/addon.js";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -66,4 +67,33 @@ export function rocmforge(args: readonly string[], options: RunOptions = {}): Pr
 /** stderr without the progress lines. */
 export function complaints({ stderr }: Finished): string {
   return stderr.replace(/^rocmforge: (?:opening|loading|prefilling|reading|writing|window)\b.*\n/gm, "");
+}
+
+/**
+ * The same without a process, whose start takes longer than what it does: for help, and mistakes that are found before a
+ * model or a backend is opened. What only a process shows, as a status that does not come out, needs some tests of its own.
+ */
+export async function rocmforgeInProcess(args: readonly string[]): Promise<Finished> {
+  const { run } = await import("../../src/cli/run.js");
+  const written = { stdout: "", stderr: "" };
+  const restored = (["stdout", "stderr"] as const).map((name) => {
+    const stream = process[name];
+    const listeners = stream.listeners("error");
+    const spy = vi.spyOn(stream, "write").mockImplementation((text, ...rest) => {
+      written[name] += String(text);
+      for (const done of rest as readonly unknown[]) if (typeof done === "function") done();
+      return true;
+    });
+    return (): void => {
+      spy.mockRestore();
+      for (const listener of stream.listeners("error"))
+        if (!listeners.includes(listener)) stream.off("error", listener as () => void);
+    };
+  });
+  try {
+    const status = await run(args);
+    return { status, ...written };
+  } finally {
+    for (const restore of restored) restore();
+  }
 }

@@ -1,11 +1,13 @@
 // `rocmforge generate`: streamed text, the same text for the same seed, and a clean end whatever ends it.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { generate as command } from "../../src/cli/commands/generate.js";
 import { Output } from "../../src/cli/output.js";
 import type { GenerationTimings } from "../../src/index.js";
+import { readPacked } from "../support/packed-json.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
 
@@ -95,7 +97,7 @@ describe("text", () => {
 
 describe("--json", () => {
   it("agrees with llama.cpp's greedy tokens", async () => {
-    const golden = JSON.parse(readFileSync(fixture("golden/fable-3m-qwen2-Q4_K_M.json"), "utf8")) as {
+    const golden = readPacked(pathToFileURL(fixture("golden/fable-3m-qwen2-Q4_K_M.json.gz"))) as {
       readonly cases: {
         readonly king: { readonly text: string; readonly exact: { readonly greedy: readonly number[] } };
       };

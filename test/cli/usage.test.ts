@@ -4,7 +4,7 @@ import { symlinkSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
+import { COMMAND_LINE, complaints, rocmforge, rocmforgeInProcess, SMALL_MODEL } from "./command-line.js";
 
 const COMMANDS = [
   "run",
@@ -33,7 +33,7 @@ describe("help", () => {
   });
 
   it.each(COMMANDS)("%s --help shows its options and examples", async (command) => {
-    const asked = await rocmforge([command, "--help"]);
+    const asked = await rocmforgeInProcess([command, "--help"]);
     expect(asked).toMatchObject({ status: 0, stderr: "" });
     expect(asked.stdout).toMatch(new RegExp(`^usage: rocmforge ${command}`, "m"));
     if (!WITHOUT_MODEL.includes(command)) expect(asked.stdout).toMatch(/^ {2}-m, --model MODEL/m);
@@ -108,7 +108,7 @@ describe("the command line", () => {
     ["no text to measure", ["perplexity"], /.*--file/],
   ])("rejects %s", async (_what, args, line) => {
     const [command, ...rest] = args;
-    const finished = await rocmforge(COMMANDS.includes(command) ? [command, ...NO_MODEL, ...rest] : args);
+    const finished = await rocmforgeInProcess(COMMANDS.includes(command) ? [command, ...NO_MODEL, ...rest] : args);
     expect(finished).toMatchObject({ status: 2, stdout: "" });
     expect(finished.stderr).toMatch(line);
     // Codes are for programs, and for --verbose.

@@ -11,7 +11,8 @@ import { BlockPools } from "../../src/kv-cache/block-pools.js";
 import { StepCheck } from "../../src/plan/step-check.js";
 import type { SchedulerLimits } from "../../src/scheduler/limits.js";
 import type { ScheduledSequence } from "../../src/scheduler/scheduled-sequence.js";
-import { Scheduler, type StepSlice } from "../../src/scheduler/scheduler.js";
+import { Scheduler } from "../../src/scheduler/scheduler.js";
+import type { StepSlice } from "../../src/scheduler/step-slice.js";
 
 /** A prompt and the tokens that follow it; several continuations share the prompt. */
 export interface GivenText {

@@ -8,7 +8,7 @@ import { attentionCase, type AttentionAttributes, type Heads } from "../conforma
 import { hiddenOf, normalisedError, plainStep, runSteps } from "../conformance/harness.js";
 import { referenceSteps } from "../conformance/reference-results.js";
 import { describeEmulator } from "./emulator/build.js";
-import { openWideBackend } from "./wide-device.js";
+import { openWideBackend } from "./pretended-device.js";
 
 /** Of the squared error to the squared result: queries and weights are f16. */
 const TOLERANCE = 1e-6;

@@ -128,6 +128,26 @@ describe("a step", () => {
     expect(wide(await labels(300, {}, "plain"))).toEqual([]);
   });
 
+  it("of one token leaves its rows ready for the norms of the next matmuls where a device has kernels for it", async () => {
+    const ready = async (architecture: string, deterministic = false): Promise<readonly string[]> => {
+      const context = await contextOf("quantised", deterministic, { ...H200, architecture });
+      const items = lowerStep(context, classOf(sizeOf(1, 1), false));
+      return items.flatMap((item) => {
+        if (!isLaunch(item) || item.file !== "matmul/gemv") return [];
+        const { LANES = 0, PREPARED = 0, HANDED = 0, NORMED = 0 } = item.variants[0].defines;
+        expect(item.variants.slice(1).every(({ defines }) => defines["LANES"] === undefined)).toBe(true);
+        return [`${NORMED === 0 ? "" : "normed "}${LANES === 1 ? "lanes" : "rows"}${PREPARED}${HANDED}`];
+      });
+    };
+    const layers = (await contextOf("quantised")).options.fused.program.kv.layers;
+    const inner = ["lanes01", "lanes10", "lanes01", "lanes10"];
+    const [first, ...rest] = await ready("sm_90");
+    expect(first).toBe("normed rows00");
+    expect(rest.slice(0, 4 * (layers - 1))).toEqual(Array.from({ length: layers - 1 }, () => inner).flat());
+    for (const launches of [await ready("sm_89"), await ready("gfx942"), await ready("sm_90", true)])
+      expect(launches.filter((launch) => launch.startsWith("lanes"))).toEqual([]);
+  });
+
   it("of a deep context has attention of its own, but not in deterministic mode", async () => {
     const deep = ["rope, store and deep attention", "deep attention, merged"];
     for (const [longest, deterministic, attention] of [

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
-import type { StepInput } from "../../src/backends/contract.js";
+import type { BackendOptions, StepInput } from "../../src/backends/contract.js";
 import { GgufLoader } from "../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { decodeStep, openModel, promptStep, writeModel } from "./random-models.js";
@@ -12,9 +12,13 @@ import { useSilentModel } from "./silent-model.js";
 
 const { folder, path } = useSilentModel("on");
 
-function open(): { readonly backend: GpuBackend; readonly driver: SilentDriver; readonly compiler: SilentCompiler } {
+function open(backendOptions: BackendOptions = {}): {
+  readonly backend: GpuBackend;
+  readonly driver: SilentDriver;
+  readonly compiler: SilentCompiler;
+} {
   const [driver, compiler] = [new SilentDriver(), new SilentCompiler()];
-  return { driver, compiler, backend: openGpuBackend({ driver, compiler, name: "cuda", backendOptions: {} }) };
+  return { driver, compiler, backend: openGpuBackend({ driver, compiler, name: "cuda", backendOptions }) };
 }
 
 /** When nothing has been asked for in a while: long enough for a busy machine. */
@@ -51,6 +55,19 @@ describe("kernels", () => {
     expect(after).toBeGreaterThan(before + 5);
     await model.run([promptStep(20), promptStep(70), promptStep(200), decodeStep(3, 0), decodeStep(4, 20)]);
     expect(compiler.asked.slice(after).map(({ name, defines }) => ({ name, defines }))).toEqual([]);
+  });
+
+  it("of nothing else follow the first step if the backend is told so", async () => {
+    const { backend, compiler } = open({ prewarm: false });
+    await using _ = backend;
+    await using model = await openModel(path, backend);
+    await settled(compiler);
+    await model.run([promptStep(5)]);
+    const after = compiler.asked.length;
+    await settled(compiler);
+    expect(compiler.asked).toHaveLength(after);
+    await model.run([promptStep(40)]);
+    expect(compiler.asked.length).toBeGreaterThan(after);
   });
 
   it("of decoding are there at every depth of the context, alone and in company", async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
 import { Model } from "../../src/model/model.js";
-import { openModel } from "./random-models.js";
+import { openModel, promptStep } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";
 import { useSilentModel } from "./silent-model.js";
 
@@ -80,6 +80,23 @@ describe("while the device is being opened", () => {
     await using model = await opening;
     await until(() => model.loadingStats().loadedTensors === model.loadingStats().totalTensors);
     expect(driver.calls.get("copyToDevice")).toBeGreaterThan(0);
+  });
+
+  it("a first prompt's kernels and the memory of its step are there before the weights, and the step asks for neither", async () => {
+    const { driver, compiler, backend } = start();
+    driver.finish();
+    // About twenty tokens, whatever the vocabulary.
+    const firstPrompt = "Once upon a time there was a model that began at once, and then";
+    await using model = await Model.open(path, Promise.resolve(backend), { firstPrompt });
+    await until(() => model.loadingStats().loadedTensors === model.loadingStats().totalTensors);
+    expect(driver.calls.get("allocateHost")).toBeGreaterThanOrEqual(3);
+    using cache = model.plan.createKvCache();
+    const asked = compiler.asked.length;
+    const pinned = driver.calls.get("allocateHost");
+    await model.plan.step(promptStep(17), cache);
+    expect(driver.calls.get("launch")).toBeGreaterThan(0);
+    expect(compiler.files(asked)).toEqual([]);
+    expect(driver.calls.get("allocateHost")).toBe(pinned);
   });
 
   it("a model that nobody has a prompt for yet loads no weights", async () => {

@@ -6,7 +6,8 @@ import { readdirSync, readFileSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { StepInput, StepShape } from "../../src/backends/contract.js";
+import type { StepInput } from "../../src/backends/contract.js";
+import type { StepShape } from "../../src/backends/warm-up-step.js";
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import { bindCalls, type NativeCall, openLibrary } from "../../src/backends/gpu/drivers/shared/ffi.js";
 import { WarmUp } from "../../src/engine/warm-up.js";
@@ -169,7 +170,7 @@ describe("after a warm-up", () => {
 const cxx = ["g++", "clang++"].find((name) => spawnSync(name, ["--version"]).status === 0);
 
 describe.skipIf(cxx === undefined)("the library's choices (needs g++ or clang++ for a stand-in)", () => {
-  const PROMPT = { decoding: 0, prompt: 512, longest: 512 };
+  const PROMPT = { decoding: 0, prompt: CONTEXT, longest: CONTEXT };
   let chosen: NativeCall<[]>;
 
   beforeAll(() => {

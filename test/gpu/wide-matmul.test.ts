@@ -13,7 +13,7 @@ import {
 import { hiddenOf, normalisedError, plainStep, type ProgramCase, runSteps } from "../conformance/harness.js";
 import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
 import { describeEmulator } from "./emulator/build.js";
-import { openWideBackend } from "./wide-device.js";
+import { openWideBackend } from "./pretended-device.js";
 
 /** Of the squared error to the squared result, as in test/conformance/experts.test.ts. */
 const MATMUL_TOLERANCE = 1e-6;

@@ -18,6 +18,9 @@ const tokenizer = await embeddedTokenizer();
 const compiler = new GrammarCompiler(tokenizer);
 afterAll(() => compiler[Symbol.asyncDispose]());
 
+/** Paths are followed to their end, however busy the machine is. */
+const UNHURRIED = { pathMs: 60_000, maskDeadlineMs: 60_000 } as const;
+
 const ends = [...tokenizer.endOfGeneration].sort((a, b) => a - b);
 const tokensOf = (text: string): readonly number[] => [...tokenizer.encode(text, { addSpecial: false })];
 const allowed = async (constraint: GrammarConstraint): Promise<readonly number[]> =>
@@ -154,7 +157,8 @@ describe("a constraint", () => {
   });
 
   test("gives the masks along a draft as far as it is allowed, those that it gives token by token", async () => {
-    const grammar = await compiler.compile({ kind: "regex", pattern: "(yes|no), (yes|no)" });
+    await using patient = new GrammarCompiler(tokenizer, UNHURRIED);
+    const grammar = await patient.compile({ kind: "regex", pattern: "(yes|no), (yes|no)" });
     const right = tokensOf("yes, no");
     const wrong = tokensOf(" maybe");
     using constraint = grammar.constraint();
@@ -173,7 +177,7 @@ describe("a constraint", () => {
 
   test("follows tokens that are the only allowed ones, and no more than requested", async () => {
     const bytes = letters([..."abcxyz"]);
-    await using single = new GrammarCompiler(bytes);
+    await using single = new GrammarCompiler(bytes, UNHURRIED);
     const grammar = await single.compile({ kind: "regex", pattern: "abc[xy]abc" });
     const idOf = (letter: string): number => bytes.encode(letter, { addSpecial: false })[0] as number;
     const path = [..."abc"].map(idOf);
@@ -186,6 +190,17 @@ describe("a constraint", () => {
       ...path,
     ]);
     expect((await constraint.allowedAlong([idOf("z")], 8)).tokens).toEqual(path);
+  });
+
+  test("follows no token once the time of a path is over, and gives the next mask all the same", async () => {
+    const bytes = letters([..."abc"]);
+    await using hurried = new GrammarCompiler(bytes, { pathMs: 0 });
+    using constraint = (await hurried.compile({ kind: "regex", pattern: "abc" })).constraint();
+    const { tokens, masks } = await constraint.allowedAlong([], 8);
+    expect(tokens).toEqual([]);
+    expect(masks.map((mask) => allowedTokens(mask, bytes.vocabularySize))).toEqual([
+      [...bytes.encode("a", { addSpecial: false })],
+    ]);
   });
 
   test("rejects a token that was not allowed, and stays so", async () => {

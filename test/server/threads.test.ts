@@ -27,7 +27,7 @@ test("of a burst of chats, those that find no room are refused with a time to re
 });
 
 test("of a burst of grammars, likewise", async () => {
-  const limits = { compileMs: 60_000, maskDeadlineMs: 60_000 };
+  const limits = { compileMs: 60_000, maskDeadlineMs: 60_000, pathMs: 60_000 };
   const worker = new GrammarWorker(await packVocabulary(fakeTokenizer, fakeTokenizer.vocabularySize), limits);
   const compilations = Array.from({ length: 8196 }, (_, id) => worker.compile(id, { kind: "regex", pattern: "a" }));
   const settled = Promise.allSettled(compilations);

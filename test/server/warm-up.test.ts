@@ -3,7 +3,7 @@
 import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { StepShape } from "../../src/backends/contract.js";
+import type { StepShape } from "../../src/backends/warm-up-step.js";
 import type { Model } from "../../src/model/model.js";
 import { loadModel } from "../../src/index.js";
 import { launch, type LaunchOptions, type RunningServer } from "../../src/server/launch.js";

@@ -44,6 +44,10 @@ constexpr size_t kGemvTokens = 8;
 
 constexpr size_t kDotSinks = 16;
 
+/// Whether a core waits for weights that it streams unless it asks for each line early. Set when the addon is loaded, by the
+/// code that every processor can run.
+extern const bool kStreamsNeedPrefetch;
+
 struct MatmulKernels {
   /// Tokens in one panel.
   size_t panel_tokens;

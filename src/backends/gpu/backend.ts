@@ -286,7 +286,7 @@ export function openGpuBackend({
   driver,
   compiler,
   name,
-  backendOptions: { threads, device: wanted, deterministic },
+  backendOptions: { threads, device: wanted, deterministic, prewarm },
   openOracle,
 }: GpuBackendRequest): GpuBackend {
   if (threads !== undefined) refuseValue(name, "threads", "none, because the GPU computes", threads);
@@ -311,7 +311,7 @@ export function openGpuBackend({
       graphs: !isOff(GRAPHS_VARIABLE),
       slabs: !isOff(SLABS_VARIABLE),
       blas: !isOff(BLAS_VARIABLE),
-      prewarm: !isOff(PREWARM_VARIABLE),
+      prewarm: optionalFlag(name, "prewarm", prewarm) !== false && !isOff(PREWARM_VARIABLE),
       tune: isOn(TUNE_VARIABLE),
       usesTuned: !isOff(TUNE_VARIABLE),
       record,

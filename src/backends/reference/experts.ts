@@ -3,6 +3,7 @@
 
 import type { GroupedMatmulOperation, RouteExpertsOperation } from "../../graph/operation.js";
 import type { SomeKernels } from "./kernel.js";
+import { fourColumns } from "./matmul.js";
 import type { Matrix } from "./matrix.js";
 
 /** The sum of weights is not taken below this, the smallest normal number of f16. */
@@ -122,18 +123,14 @@ export function groupedMatmul(
       const to = out.offset + row * out.stride + slot * outputs;
       const first = matrix * matrixRows + firstOutput;
       const matrixScale = scale?.[matrix] ?? 1;
-      for (let column = 0; column < outputs; column++) {
-        const sum = dot(input.data, from, values, (first + column) * rowLength, rowLength);
-        out.data[to + column] = (sum * matrixScale + (bias?.[first + column] ?? 0)) * factor;
+      const last = (first + outputs - 1) * rowLength;
+      for (let column = 0; column < outputs; column += 4) {
+        const sums = fourColumns(input.data, values, from, (first + column) * rowLength, last, rowLength);
+        for (let index = column; index < Math.min(column + 4, outputs); index++)
+          out.data[to + index] = (sums[index - column] * matrixScale + (bias?.[first + index] ?? 0)) * factor;
       }
     }
   }
-}
-
-function dot(left: Float32Array, leftStart: number, right: Float32Array, rightStart: number, length: number): number {
-  let sum = 0;
-  for (let k = 0; k < length; k++) sum += left[leftStart + k] * right[rightStart + k];
-  return sum;
 }
 
 /** Adds up the slots of each row. */

@@ -17,7 +17,7 @@ interface Epilogue {
   readonly softCap: number | undefined;
 }
 
-/** Sums of one pass: four tokens by two columns, or one token by four columns. */
+/** Sums of one pass: four tokens by two columns, or one token by four columns; the next pass overwrites them. */
 const sums = new Float64Array(8);
 
 /** Multiplies rows by a weight matrix and applies the epilogue. */
@@ -37,7 +37,7 @@ export function matmul(input: Matrix, weight: Weights, epilogue: Epilogue, out: 
   for (; row < rows; row++) {
     const first = input.offset + row * stride;
     for (let column = 0; column < out.width; column += 4) {
-      oneToken(data, values, first, column * rowLength, last, rowLength);
+      fourColumns(data, values, first, column * rowLength, last, rowLength);
       store(epilogue, out, row, column, 1, 4);
     }
   }
@@ -108,14 +108,18 @@ function fourTokens(
   sums[7] = right3;
 }
 
-function oneToken(
+/**
+ * Products of the inputs from `start` on with four rows of weights, the first of which begins at `first`; rows past the
+ * last one, which begins at `last`, repeat it. The sums are overwritten by the next call.
+ */
+export function fourColumns(
   data: Float32Array,
   values: Float32Array,
   start: number,
   first: number,
   last: number,
   length: number,
-): void {
+): Float64Array {
   const second = Math.min(first + length, last);
   const third = Math.min(first + 2 * length, last);
   const fourth = Math.min(first + 3 * length, last);
@@ -134,6 +138,7 @@ function oneToken(
   sums[1] = sum1;
   sums[2] = sum2;
   sums[3] = sum3;
+  return sums;
 }
 
 /** The matmul kernel. */

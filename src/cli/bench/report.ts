@@ -3,7 +3,8 @@
 import { countOf, formatBytes, formatRate, formatShare, formatTable, printable } from "../format.js";
 import type { LoadTimings } from "../../index.js";
 import type { BytesRead } from "./bytes-read.js";
-import type { BenchSizes } from "./runner.js";
+import { describeProfile } from "./profile.js";
+import type { BenchProfile, BenchSizes } from "./runner.js";
 import type { Spread } from "./spread.js";
 import type { TunedChoice } from "../../backends/tuning.js";
 import { describeChoices } from "../tune/report.js";
@@ -55,6 +56,8 @@ export interface BenchReport {
   readonly drafts: (Rate & { readonly draftedTokens: number; readonly acceptedTokens: number }) | null;
   /** What a tuner chose and this run used; null if the backend has no tuner. */
   readonly tuned: { readonly gain: number | null; readonly choices: readonly TunedChoice[] } | null;
+  /** What each kernel of a step takes; null if that was not requested. */
+  readonly profile: BenchProfile | null;
   readonly readBandwidth: { readonly bytesPerSecond: number; readonly sizeBytes: number } | null;
   /** The most 8-bit multiply-adds per second of these threads; null if the backend has no instruction for dot products. */
   readonly dotProductPeak: { readonly multiplyAddsPerSecond: number } | null;
@@ -200,6 +203,7 @@ export function describeReport(report: BenchReport): string {
     `  backend ${report.backend}: ${report.summary}; KV cache ${report.kvCacheType}, ${formatBytes(report.kvCacheBytes)}`,
     "",
     formatTable(rows),
+    ...(report.profile === null ? [] : ["", describeProfile(report.profile)]),
   ].join("\n");
 }
 

@@ -2,6 +2,7 @@
 // of several together. A repeated measurement overwrites the previous one, so that the depth stays filled.
 
 import type { KvCache, OutputRow, StepInput } from "../../backends/contract.js";
+import type { KernelTime } from "../../backends/tuning.js";
 import type { ExecutionPlan } from "../../plan/execution-plan.js";
 import { requireFinite } from "../../plan/output-row.js";
 import { ownStateSlots } from "../../plan/state-slot-check.js";
@@ -20,6 +21,15 @@ export interface BenchSizes {
   readonly depth: number;
   /** How many sequences decode together. */
   readonly sequences: number;
+}
+
+/** What the kernels of one step take. */
+export interface BenchProfile {
+  /** Decoding sequences, or tokens of one prompt. */
+  readonly tokens: number;
+  readonly isPrompt: boolean;
+  readonly depth: number;
+  readonly kernels: readonly KernelTime[];
 }
 
 /** The smallest context length for these sizes; a step has no more tokens than that, so all sequences have to fit. */
@@ -85,28 +95,55 @@ export class BenchRunner implements Disposable {
     return (sequences * decodeTokens * 1000) / (performance.now() - start);
   }
 
+  /** Times the kernels of a decoding step, or of a prefill chunk if nothing is decoded. */
+  async profile(): Promise<BenchProfile> {
+    const { decodeTokens, promptTokens, depth, sequences } = this.#sizes;
+    const isPrompt = decodeTokens === 0;
+    const { backend, config } = this.#plan;
+    const chunkTokens = Math.min(backend.chunkTokens ?? backend.maxStepTokens, config.contextTokens);
+    const tokens = isPrompt ? Math.min(promptTokens, chunkTokens) : sequences;
+    const kernels = await this.#plan.profileKernels({ tokens, isPrompt, depth, signal: this.#signal });
+    return { tokens, isPrompt, depth, kernels };
+  }
+
   [Symbol.dispose](): void {
     this.#kvCache[Symbol.dispose]();
   }
 
-  /** Each token is the most likely one after its predecessor, as in greedy decoding; sequences start with different ones. */
+  /**
+   * Each token is the most likely one after its predecessor, as in greedy decoding; sequences start with different ones.
+   * Steps are queued as the engine does it: before the previous one has ended, where the backend can.
+   */
   async #decode(count: number): Promise<void> {
     const { depth, sequences } = this.#sizes;
     const { length } = this.#tokens;
     const tokens = Int32Array.from({ length: sequences }, (_, sequence) => this.#tokens[(depth + sequence) % length]);
-    for (let position = depth; position < depth + count; position++) {
-      const rows = await this.#step([...this.#tables.keys()], {
-        tokens: Int32Array.from(tokens),
-        positions: new Int32Array(sequences).fill(position),
-        sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence),
-        blockTables: this.#tables,
-        outputs: this.#tables.map((_, row) => ({ row, want: { kind: "candidates", count: 1 } })),
-      });
+    const isAsync = this.#plan.asyncScheduling;
+    let running = this.#decodeStep(depth, tokens);
+    for (let position = depth + 1; position <= depth + count; position++) {
+      const following = isAsync && position < depth + count ? this.#decodeStep(position) : undefined;
+      // Its failure is seen when its turn comes, unless the running step has failed before.
+      following?.catch(() => {});
+      const rows = await running;
       for (const [sequence, found] of rows.entries()) {
         const row = requireFinite(found);
         if (row.kind === "candidates") [tokens[sequence]] = row.ids;
       }
+      if (position < depth + count) running = following ?? this.#decodeStep(position, tokens);
     }
+  }
+
+  /** One token of each sequence; those that the running step chooses if none are given. */
+  #decodeStep(position: number, tokens?: Int32Array): Promise<readonly OutputRow[]> {
+    const { sequences } = this.#sizes;
+    return this.#step([...this.#tables.keys()], {
+      tokens: tokens === undefined ? new Int32Array(sequences) : Int32Array.from(tokens),
+      positions: new Int32Array(sequences).fill(position),
+      sequenceOffsets: Int32Array.from({ length: sequences + 1 }, (_, sequence) => sequence),
+      blockTables: this.#tables,
+      outputs: this.#tables.map((_, row) => ({ row, want: { kind: "candidates", count: 1 } })),
+      ...(tokens === undefined ? { previousOutputs: Int32Array.from({ length: sequences }, (_, row) => row) } : {}),
+    });
   }
 
   /** Prefill of a sequence's positions from `from` up to `to`. Sequences have different tokens. */

@@ -81,6 +81,7 @@ const OPTIONS = {
     description: "processes to start for the time to first token",
     fallback: DEFAULTS.starts,
   },
+  profile: { kind: "flag", description: "also time each kernel of a step (GPU backends)" },
   json: { kind: "flag", description: "print one JSON object" },
   ...PLAIN_MODEL_OPTIONS,
   ...DRAFT_OPTIONS,
@@ -114,6 +115,10 @@ export const bench = defineCommand({
     {
       what: "16 sequences that decode together, each after 128 tokens",
       line: "rocmforge bench -m model.gguf -p 0 -d 128 -s 16",
+    },
+    {
+      what: "where a decoding step on a GPU goes, kernel by kernel",
+      line: "rocmforge bench -m model.gguf -p 0 --profile",
     },
   ],
   async run(given, _positionals, { output }) {
@@ -173,6 +178,8 @@ async function measure(
   await using backend = await createBackend(values.backend ?? "auto", backendOptions(values));
   const { loader, plan } = await openPlan(values.model, backend, planOptions({ ...values, ctx: contextFor(sizes) }));
   await using _ = loader;
+  if (values.profile === true && !plan.hasKernels)
+    throw wrongValue(NAME, "profile", "a GPU backend, whose kernels can be timed", backend.description.name);
   using runner = new BenchRunner(plan, sizes, signal);
   progress.update(sizes.depth === 0 ? "warming up" : `filling the KV cache with ${sizes.depth} tokens`);
   await runner.warmUp();
@@ -186,6 +193,8 @@ async function measure(
     if (sizes.promptTokens > 0) prefills.push(await runner.prefill());
     if (sizes.decodeTokens > 0) decodes.push(await runner.decode());
   }
+  if (values.profile === true) progress.update("timing each kernel of a step");
+  const profile = values.profile === true ? await runner.profile() : null;
   bandwidths.push(await readBandwidth(backend, progress));
   peaks.push(await backend.measureDotProductPeak?.());
   const bandwidth = bestOf(bandwidths);
@@ -207,6 +216,7 @@ async function measure(
     prefill: describePrefills(prefills, plan, sizes, peak),
     decode: decodes.length === 0 ? null : decodeRate(sizes, spreadOf(decodes), bytesPerToken(plan, sizes), bandwidth),
     tuned: tunedBy(backend),
+    profile,
     readBandwidth: bandwidth === undefined ? null : { bytesPerSecond: bandwidth, sizeBytes: BANDWIDTH_BYTES },
     dotProductPeak: peak === undefined ? null : { multiplyAddsPerSecond: peak },
   };

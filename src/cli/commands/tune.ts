@@ -40,8 +40,9 @@ export const tune = defineCommand({
   summary: "finds the fastest kernel parameters for a model on this machine",
   about: [
     "Candidates are compared with the present kernels' results and timed on the model's own weights; the fastest are kept",
-    "for every later start with the same device, driver and compiler. A GPU is also tuned in the background while a model",
-    "is loaded and idle; this command does it at once. On the CPU threads and prefill chunks are tuned.",
+    "for every later start with the same device, driver and compiler. With ROCMFORGE_GPU_TUNE=on a GPU is also tuned in the",
+    "background while a model is loaded and idle; this command does it at once. On the CPU threads and prefill chunks are",
+    "tuned.",
   ],
   positionals: [],
   options: OPTIONS,

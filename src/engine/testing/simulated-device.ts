@@ -1,5 +1,6 @@
 // A device for tests of the loop: its cache holds hashes of everything up to each position, and its "predictions"
-// follow from the last one alone. A wrong block, a lost copy or another sequence's row therefore changes the text.
+// follow from the last one alone. A wrong block, a lost copy or another sequence's row therefore changes the text. With
+// state slots the last hash is also what a recurrent layer would keep, and a step that reads another one throws.
 
 import type {
   KvCache,
@@ -33,15 +34,20 @@ export class SimulatedDevice implements StepRunner {
   /** Steps wait for this promise. */
   gate: Promise<void> | undefined;
   onLaunch: (step: StepInput) => void = () => {};
+  /** Whether steps may be launched before the previous one's tokens are known. */
+  asyncScheduling = false;
+  /** Steps that are launched and have not ended. */
+  running = 0;
+  #previous: { readonly rows: readonly OutputRow[]; failed: boolean } = { rows: [], failed: false };
   readonly #caches: SimulatedCache[] = [];
 
-  createKvCache([blocks]: readonly number[]): KvCache {
+  createKvCache([blocks]: readonly number[], stateSlots = 0): KvCache {
     const failure = this.cacheFailure;
     this.cacheFailure = undefined;
     if (failure !== undefined) throw failure;
     const held = this.#caches.reduce((sum, { disposed, options }) => sum + (disposed ? 0 : options.blocks), 0);
     if (held + blocks > this.maxCacheBlocks) throw new BackendError("BACKEND_MEMORY", "no memory");
-    this.kvCache = new SimulatedCache(blocks);
+    this.kvCache = new SimulatedCache(blocks, stateSlots);
     this.#caches.push(this.kvCache);
     return this.kvCache;
   }
@@ -51,26 +57,55 @@ export class SimulatedDevice implements StepRunner {
       throw new Error("a cache of this device that is in use");
     this.steps.push(step);
     this.onLaunch(step);
-    const rows = this.#compute(step, kvCache.slots);
-    await new Promise((resolve) => setImmediate(resolve));
-    await this.gate;
-    signal?.throwIfAborted();
-    const { failure } = this;
-    this.failure = undefined;
-    if (failure !== undefined) throw failure;
-    return rows;
+    const previous = this.#previous;
+    const rows = this.#compute(this.#withTokens(step), kvCache);
+    const current = { rows, failed: true };
+    this.#previous = current;
+    this.running++;
+    try {
+      await new Promise((resolve) => setImmediate(resolve));
+      await this.gate;
+      signal?.throwIfAborted();
+      const { failure } = this;
+      this.failure = undefined;
+      if (failure !== undefined) throw failure;
+      if (step.previousOutputs !== undefined && previous.failed)
+        throw new BackendError("BACKEND_STEP", "the previous step has failed");
+      current.failed = false;
+      return rows;
+    } finally {
+      this.running--;
+    }
   }
 
-  #compute(step: StepInput, slots: Int32Array): readonly OutputRow[] {
-    const { tokens, positions, sequenceOffsets, blockTables, outputs } = step;
+  #withTokens(step: StepInput): StepInput {
+    const { previousOutputs } = step;
+    if (previousOutputs === undefined) return step;
+    if (!this.asyncScheduling) throw new Error("this device does not run ahead");
+    const chosen = (output: number): number => {
+      const row = this.#previous.rows[output];
+      return row.kind === "token" ? row.token : row.kind === "candidates" ? row.ids[0] : 0;
+    };
+    return {
+      ...step,
+      tokens: step.tokens.map((token, row) => (previousOutputs[row] < 0 ? token : chosen(previousOutputs[row]))),
+    };
+  }
+
+  #compute(step: StepInput, { slots, states }: SimulatedCache): readonly OutputRow[] {
+    const { tokens, positions, sequenceOffsets, blockTables, outputs, stateReads, stateWrites } = step;
     const hashes: number[] = [];
     for (const [sequence, table] of blockTables.entries()) {
       const slotOf = (position: number): number =>
         table[Math.floor(position / BLOCK_TOKENS)] * BLOCK_TOKENS + (position % BLOCK_TOKENS);
       for (let row = sequenceOffsets[sequence]; row < sequenceOffsets[sequence + 1]; row++) {
         const before = positions[row] === 0 ? 1 : slots[slotOf(positions[row] - 1)];
+        const read = row === sequenceOffsets[sequence] ? stateReads?.[sequence] : undefined;
+        if (read !== undefined && (read < 0 ? 1 : states[read]) !== before)
+          throw new RangeError(`slot ${read} has other states than those before position ${positions[row]}`);
         hashes[row] = nextHash(before, tokens[row]);
         slots[slotOf(positions[row])] = hashes[row];
+        if (stateWrites !== undefined && stateWrites[row] >= 0) states[stateWrites[row]] = hashes[row];
       }
     }
     return outputs.map((request) =>
@@ -83,12 +118,15 @@ class SimulatedCache implements KvCache {
   readonly options: KvCacheOptions;
   readonly sizeBytes = 1;
   readonly slots: Int32Array;
+  /** The last hash of each state slot. */
+  readonly states: Int32Array;
   disposed = false;
 
-  constructor(blocks: number) {
+  constructor(blocks: number, stateSlots: number) {
     const shape = { layers: 1, kvHeads: 1, keyWidth: 1, valueWidth: 1 };
     this.options = { ...shape, blocks, blockTokens: BLOCK_TOKENS, type: "f32" };
     this.slots = new Int32Array(blocks * BLOCK_TOKENS).fill(-1);
+    this.states = new Int32Array(stateSlots).fill(-1);
   }
 
   copyBlocks(pairs: Int32Array): void {
@@ -105,6 +143,7 @@ class SimulatedCache implements KvCache {
     if (!(source instanceof SimulatedCache)) throw new TypeError("a cache of another device");
     const count = typeof blocks === "number" ? blocks : blocks[0];
     this.slots.set(source.slots.subarray(0, count * BLOCK_TOKENS));
+    this.states.set(source.states);
   }
 
   [Symbol.dispose](): void {

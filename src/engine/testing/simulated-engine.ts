@@ -31,10 +31,14 @@ interface SimulationOptions {
   /** Initial number of blocks; all by default. */
   readonly firstBlocks?: number;
   readonly sharesPrefixes?: boolean;
+  /** State slots, as for a model with recurrent layers; none by default. */
+  readonly stateSlots?: number;
   readonly limits?: Partial<SchedulerLimits>;
   readonly constraintTimeoutMs?: number;
   /** Drafters of the engine; none by default. */
   readonly speculation?: Speculation;
+  /** Whether the device takes steps before the previous one's tokens are known. */
+  readonly asyncScheduling?: boolean;
   /** Called with each token that is decoded to text. */
   readonly onDecode?: (token: number) => void;
   /** Called with the running time of each request. */
@@ -53,21 +57,26 @@ export class SimulatedEngine {
   readonly device: SimulatedDevice;
   readonly loop: EngineLoop;
   readonly pool: BlockPool;
+  /** The pool of state slots. */
+  readonly states: BlockPool | undefined;
   readonly #options: SimulationOptions;
   readonly #limits: SchedulerLimits;
 
   constructor(options: SimulationOptions = {}) {
-    const { blocks = 64, sharesPrefixes = true, limits = {} } = options;
+    const { blocks = 64, sharesPrefixes = true, limits = {}, stateSlots } = options;
     this.#options = options;
     this.#limits = { ...LIMITS, ...limits };
     this.device = new SimulatedDevice();
+    this.device.asyncScheduling = options.asyncScheduling ?? false;
     const store = new KvStore({
       groups: [{ blocks: this.#options.firstBlocks ?? blocks, maxBlocks: blocks }],
       blockTokens: BLOCK_TOKENS,
       sharesPrefixes,
-      create: (size) => this.device.createKvCache(size),
+      states: stateSlots === undefined ? undefined : { slots: stateSlots },
+      create: (size, slots) => this.device.createKvCache(size, slots),
     });
     [this.pool] = store.pools.groups;
+    this.states = store.pools.states;
     this.loop = new EngineLoop(this.device, store, this.#limits, () => 1500, options.speculation);
   }
 

@@ -3,13 +3,12 @@
 
 import type { GrammarMatcher } from "./matcher.js";
 
-/** A path is optional, so that it takes no more time than a step may wait for a mask. */
-const MAX_PATH_MS = 2;
-
 /** Tokens to follow. */
 interface Path {
   readonly draft: readonly number[];
   readonly most: number;
+  /** No token is followed after this time. */
+  readonly timeMs: number;
 }
 
 /**
@@ -17,10 +16,10 @@ interface Path {
  * that were followed. The matcher stays where it is.
  */
 export function writePath(matcher: GrammarMatcher, masks: Uint32Array, words: number, path: Path): readonly number[] {
-  const { draft, most } = path;
+  const { draft, most, timeMs } = path;
   const fork = matcher.fork();
   const followed: number[] = [];
-  const endMs = performance.now() + MAX_PATH_MS;
+  const endMs = performance.now() + timeMs;
   let isDraft = true;
   while (followed.length < most && performance.now() < endMs) {
     const at = followed.length;

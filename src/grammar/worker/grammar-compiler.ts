@@ -29,6 +29,8 @@ export interface GrammarCompilerOptions {
   readonly compileMs?: number;
   /** Time limit for the mask of one token. */
   readonly maskDeadlineMs?: number;
+  /** Time limit for the masks along a draft; they are optional, so that a step does not wait longer for them. */
+  readonly pathMs?: number;
 }
 
 const OPTIONS = [
@@ -37,9 +39,10 @@ const OPTIONS = [
   "quickCompileMs",
   "compileMs",
   "maskDeadlineMs",
+  "pathMs",
 ] as const satisfies readonly (keyof GrammarCompilerOptions)[];
 const PLACE = "grammar";
-const DEFAULTS = { threads: 3, quickCompileMs: 60, compileMs: 2000, maskDeadlineMs: 2000 } as const;
+const DEFAULTS = { threads: 3, quickCompileMs: 60, compileMs: 2000, maskDeadlineMs: 2000, pathMs: 2 } as const;
 /**
  * A grammar is matched in the worker that compiled it for up to this many texts; further ones use other workers, too.
  */
@@ -72,7 +75,11 @@ export class GrammarCompiler implements AsyncDisposable {
       optionalCount(PLACE, "vocabularySize", options.vocabularySize, 1, 2 ** 26) ?? tokenizer.vocabularySize;
     this.#threads = count("threads", 1, 16);
     this.#quickCompileMs = count("quickCompileMs", 1, 600_000);
-    this.#limits = { compileMs: count("compileMs", 1, 600_000), maskDeadlineMs: count("maskDeadlineMs", 1, 600_000) };
+    this.#limits = {
+      compileMs: count("compileMs", 1, 600_000),
+      maskDeadlineMs: count("maskDeadlineMs", 1, 600_000),
+      pathMs: count("pathMs", 0, 600_000),
+    };
   }
 
   /** Threads started so far, including replacements. */

@@ -24,7 +24,7 @@ describe("texts that ended", () => {
     ["brought the thread down", { kind: "stopped", limit: "crash", message: "died" }, [4], "GRAMMAR_LIMIT"],
   ])("are sent again if the request %s and the thread did not get them", async (_, outcome, closed, code) => {
     const call = vi.spyOn(LimitedWorker.prototype, "call").mockResolvedValueOnce(outcome).mockResolvedValueOnce(done);
-    await using worker = new GrammarWorker(VOCABULARY, { compileMs: 1, maskDeadlineMs: 1 });
+    await using worker = new GrammarWorker(VOCABULARY, { compileMs: 1, maskDeadlineMs: 1, pathMs: 1 });
     worker.close(3);
     await expect(worker.compile(0, { kind: "json" })).rejects.toMatchObject({ code });
     worker.close(4);

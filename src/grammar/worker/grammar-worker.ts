@@ -13,6 +13,7 @@ import type { GrammarReply, GrammarRequest, PathRequest, TextRequest } from "./t
 export interface GrammarWorkerLimits {
   readonly compileMs: number;
   readonly maskDeadlineMs: number;
+  readonly pathMs: number;
 }
 
 /** A text that is matched in the worker. */
@@ -112,7 +113,7 @@ export class GrammarWorker implements AsyncDisposable {
   }
 
   async #ask(grammar: number, spec: GrammarSpec, text: FollowedText | undefined): Promise<Advance> {
-    const { compileMs, maskDeadlineMs } = this.#limits;
+    const { compileMs, maskDeadlineMs, pathMs } = this.#limits;
     const sent = { vocabulary: false, grammar: text === undefined, tokens: false };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const request: Omit<GrammarRequest, "closed"> = {
@@ -121,7 +122,7 @@ export class GrammarWorker implements AsyncDisposable {
         compileMs: text === undefined ? compileMs : RESENT_COMPILE_MS,
         ...(sent.grammar ? { spec } : {}),
         ...(sent.vocabulary ? { vocabulary: this.#vocabulary } : {}),
-        ...(text === undefined ? {} : { text: textRequest(text, sent.tokens) }),
+        ...(text === undefined ? {} : { text: textRequest(text, sent.tokens, pathMs) }),
       };
       const long = sent.grammar || sent.tokens || text?.mask === undefined;
       const reply = await this.#call(request, long ? RESENT_COMPILE_MS + COMPILE_SLACK_MS : maskDeadlineMs);
@@ -148,14 +149,18 @@ export class GrammarWorker implements AsyncDisposable {
   }
 }
 
-function textRequest({ id, tokens, sentTokens, mask, further }: FollowedText, all: boolean): TextRequest {
+function textRequest(
+  { id, tokens, sentTokens, mask, further }: FollowedText,
+  all: boolean,
+  pathMs: number,
+): TextRequest {
   const from = all ? 0 : sentTokens;
   return {
     id,
     from,
     tokens: tokens.slice(from),
     ...(mask === undefined ? {} : { mask }),
-    ...(further === undefined ? {} : { further }),
+    ...(further === undefined ? {} : { further: { ...further, timeMs: pathMs } }),
   };
 }
 

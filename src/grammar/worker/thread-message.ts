@@ -14,7 +14,7 @@ export interface TextRequest {
   /** Shared memory for the mask of the next token; if absent, the finished text is checked. */
   readonly mask?: Uint32Array;
   /** Tokens to follow after these, whose masks come after the first one in the same memory. */
-  readonly further?: PathRequest;
+  readonly further?: PathRequest & { readonly timeMs: number };
 }
 
 /** A path of tokens that may follow a text. */

@@ -34,13 +34,19 @@ export function responseHead(idPrefix: string, context: ServerContext, model: Co
 
 const FINGERPRINT_CHARACTERS = 10;
 let version: string | undefined;
+/** The last fingerprint and what it was computed from: most servers have one model. */
+let last = { hashed: "", fingerprint: "" };
 
 /** Hashes the package version, the model's name and file time, and its context length. */
 function fingerprintOf({ options: { pool } }: ServerContext, { name, contextTokens }: CompletionModel): string {
   version ??= packageVersion();
   const created = pool.list().find((listing) => listing.name === name)?.created;
-  const digest = createHash("sha256").update(JSON.stringify([version, name, created, contextTokens]));
-  return `fp_${digest.digest("hex").slice(0, FINGERPRINT_CHARACTERS)}`;
+  const hashed = JSON.stringify([version, name, created, contextTokens]);
+  if (hashed !== last.hashed) {
+    const digest = createHash("sha256").update(hashed).digest("hex");
+    last = { hashed, fingerprint: `fp_${digest.slice(0, FINGERPRINT_CHARACTERS)}` };
+  }
+  return last.fingerprint;
 }
 
 /** Empty in a bundle, which has no package.json beside it. */

@@ -70,6 +70,20 @@ describeEmulator("wrong kernels", () => {
     expect(text).toBe(await right("dense"));
   });
 
+  it("products of halves take the place of products of bytes", async () => {
+    const architecture = "gfx1201";
+    expect((await devices.generate("wide", { architecture })).notices).toEqual([]);
+    // Compiled with few optimizations they are wrong too.
+    const { text, notices } = await devices.generate("wide", { architecture, fault: "matmul/int8-gemm:block!" });
+    expect(notices.length).toBeGreaterThan(0);
+    for (const notice of notices) {
+      expect(notice).toContain("kernels/matmul/int8-gemm.hip");
+      expect(notice).toMatch(/replaced by [^,]*matmul\/gemm\.hip/);
+    }
+    // A card without products of bytes gives the same.
+    expect(text).toBe(await right("wide"));
+  });
+
   it("the next start finds in the record what to avoid, and checks nothing", async () => {
     const [fault, cache] = ["rows/outputs:block", devices.newCache()];
     const first = await devices.generate("dense", { fault, cache });

@@ -15,29 +15,19 @@ import { familyModel } from "../../conformance/models/family-model.js";
 import { randomModel, type RandomModel } from "../../conformance/models/random-model.js";
 import { settingVariables } from "../emulator/build.js";
 import { emulatedHip, libraryCopy, type WaveSize } from "../emulated-hip.js";
+import { pretending } from "../pretended-device.js";
 
 /** 41 tokens: more than small and medium batches, and attention by tiles. */
 export const PROMPT = "A story of some length, for tiled kernels";
 export const NEW_TOKENS = 4;
 
 /** A model of a few thousand weights. */
-export type SmallModel = "dense" | "experts" | "hybrid";
+export type SmallModel = "dense" | "wide" | "experts" | "hybrid";
 
 const MODELS: Readonly<Record<SmallModel, () => RandomModel>> = {
-  dense: () =>
-    randomModel({
-      seed: 3,
-      architecture: "llama",
-      types: ["Q8_0"],
-      width: 64,
-      heads: 2,
-      kvHeads: 1,
-      feedForward: 96,
-      layers: 1,
-      vocabulary: 300,
-      context: 512,
-      epsilon: 1e-5,
-    }),
+  dense: () => denseModel(64, 96),
+  /** Rows as products of bytes have them. */
+  wide: () => denseModel(128, 128),
   experts: () =>
     quantized(
       familyModel(5, {
@@ -71,6 +61,22 @@ const MODELS: Readonly<Record<SmallModel, () => RandomModel>> = {
       ],
     }),
 };
+
+function denseModel(width: number, feedForward: number): RandomModel {
+  return randomModel({
+    seed: 3,
+    architecture: "llama",
+    types: ["Q8_0"],
+    width,
+    heads: 2,
+    kvHeads: 1,
+    feedForward,
+    layers: 1,
+    vocabulary: 300,
+    context: 512,
+    epsilon: 1e-5,
+  });
+}
 
 /** The same model with its wide matrices in 8 bits; routers stay as they are. */
 function quantized(model: RandomModel): RandomModel {
@@ -108,6 +114,8 @@ interface DeviceSettings {
   /** Of the compiler; absent: it has none. */
   readonly fault?: string;
   readonly waveSize?: WaveSize;
+  /** What the device says it is; absent: what the emulated one is. */
+  readonly architecture?: string;
   /** The folder for compiled kernels and records; a new one by default. */
   readonly cache?: string;
   /** Whether kernels are checked; they are by default. */
@@ -149,7 +157,7 @@ export class CheckedDevices {
   }
 
   #open(
-    { fault, waveSize = 32, cache = this.newCache(), checked = true }: DeviceSettings,
+    { fault, waveSize = 32, architecture, cache = this.newCache(), checked = true }: DeviceSettings,
     onCheck: () => void,
   ): GpuBackend {
     const name = `checked-${waveSize}${fault === undefined ? "" : `-${fault.replaceAll(/\W+/g, "-")}`}`;
@@ -164,7 +172,8 @@ export class CheckedDevices {
       onCheck();
       return createCpuBackend({ threads: 2 });
     };
-    return openGpuBackend({ ...hip, name: "hip", backendOptions: {}, ...(checked ? { openOracle } : {}) });
+    const opened = architecture === undefined ? hip : pretending(hip, architecture);
+    return openGpuBackend({ ...opened, name: "hip", backendOptions: {}, ...(checked ? { openOracle } : {}) });
   }
 
   async #write(model: SmallModel): Promise<string> {

@@ -12,12 +12,12 @@ namespace emulator {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
-constexpr int kMaxThreads = 1024;
+constexpr int kMaxBlockThreads = 1024;
 constexpr int kMaxWave = 64;
 /** More than any device gives one block. */
 constexpr size_t kMaxSharedBytes = 256 << 10;
 /** A device leaves whatever was there; as numbers of any width these bytes are NaN or -1, so who reads them shows. */
-constexpr int kPoison = 0xff;
+constexpr int kSharedPoison = 0xff;
 
 enum class Stop : unsigned char { running, barrier, wave, exchange, done };
 
@@ -47,7 +47,7 @@ uint64_t place_of(void* const* frame) {
 struct BlockRunner::Fibers {
   // First, so that what kernel code hands back is this.
   EmulatedBlock block;
-  Lane lanes[kMaxThreads];
+  Lane lanes[kMaxBlockThreads];
   /** What the lanes of the running wave gave, by the parity of the round: some may be one round ahead. */
   unsigned given[2][kMaxWave];
   const BlockLaunch* launch;
@@ -179,31 +179,31 @@ const char* BlockRunner::Fibers::run_wave(int first, int count, int* live) {
 
 BlockRunner::BlockRunner() : fibers_(new Fibers()) {
   fibers_->page_bytes = size_t(sysconf(_SC_PAGESIZE));
-  fibers_->stacks = map_or_die(kStackBytes * kMaxThreads);
+  fibers_->stacks = map_or_die(kStackBytes * kMaxBlockThreads);
   fibers_->shared = map_or_die(kMaxSharedBytes + fibers_->page_bytes);
   if (mprotect(fibers_->shared + kMaxSharedBytes, fibers_->page_bytes, PROT_NONE) != 0) abort();
 }
 
 BlockRunner::~BlockRunner() {
-  munmap(fibers_->stacks, kStackBytes * kMaxThreads);
+  munmap(fibers_->stacks, kStackBytes * kMaxBlockThreads);
   munmap(fibers_->shared, kMaxSharedBytes + fibers_->page_bytes);
 }
 
 bool BlockRunner::on_stack_guard(const void* address) const {
   const size_t offset = static_cast<const char*>(address) - fibers_->stacks;
-  return offset < kStackBytes * kMaxThreads && offset % kStackBytes < fibers_->page_bytes;
+  return offset < kStackBytes * kMaxBlockThreads && offset % kStackBytes < fibers_->page_bytes;
 }
 
 int BlockRunner::thread() const { return fibers_->block.thread; }
 
 const char* BlockRunner::run(const BlockLaunch& launch, BlockOrder order) {
   Fibers& fibers = *fibers_;
-  if (launch.threads < 1 || launch.threads > kMaxThreads) return "a block has 1 to 1024 threads";
+  if (launch.threads < 1 || launch.threads > kMaxBlockThreads) return "a block has 1 to 1024 threads";
   if (launch.shared_bytes > kMaxSharedBytes) return "a block asks for more shared memory than there is";
   // Its end lies against a page that faults.
   char* const shared = fibers.shared + kMaxSharedBytes - (launch.shared_bytes + 15) / 16 * 16;
-  if (launch.shared_bytes > 0) memset(shared, kPoison, launch.shared_bytes);
-  if (launch.module_shared_bytes > 0) memset(launch.module_shared, kPoison, launch.module_shared_bytes);
+  if (launch.shared_bytes > 0) memset(shared, kSharedPoison, launch.shared_bytes);
+  if (launch.module_shared_bytes > 0) memset(launch.module_shared, kSharedPoison, launch.module_shared_bytes);
   fibers.launch = &launch;
   fibers.same_place = order.same_place;
   fibers.step = order.reverse ? -1 : 1;
@@ -220,7 +220,7 @@ const char* BlockRunner::run(const BlockLaunch& launch, BlockOrder order) {
 
   const int wave_size = launch.wave_size;
   const int waves = (launch.threads + wave_size - 1) / wave_size;
-  int live[kMaxThreads / 32];
+  int live[kMaxBlockThreads / 32];
   for (int wave = 0; wave < waves; wave++)
     live[wave] = wave + 1 < waves ? wave_size : launch.threads - wave * wave_size;
   for (bool waiting = true; waiting;) {

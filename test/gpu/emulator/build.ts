@@ -13,7 +13,7 @@ export type EmulatorBuild = { readonly library: string } | { readonly unavailabl
 
 let found: EmulatorBuild | undefined;
 
-/** Blocks while it is built: once for each state of its sources, about half a minute. */
+/** Blocks while it is built: once for each state of its sources, about ten seconds. */
 export function findEmulator(): EmulatorBuild {
   found ??= build();
   return found;

@@ -1,6 +1,6 @@
 // hiprtc in processes of its own, on the test double, which ends its process over an unknown architecture as the real one does.
 
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CompilePool } from "../../../src/backends/gpu/drivers/shared/compile-pool.js";
 import type { CompileOptions } from "../../../src/backends/gpu/drivers/shared/driver.js";
@@ -16,6 +16,18 @@ import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { SCALE_KERNEL, writeKernels } from "./kernels.js";
 
 const OPTIONS: CompileOptions = { name: "scale.hip", architecture: "gfx1100", waveSize: 32, defines: {} };
+
+/** Kills this process's compilers; returns how many there were. */
+function endCompilers(): number {
+  const children = readdirSync("/proc/self/task").flatMap((thread) =>
+    readFileSync(`/proc/self/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+  );
+  const compilers = children.filter((child) =>
+    readFileSync(`/proc/${child}/cmdline`, "utf8").includes("compile-child"),
+  );
+  for (const child of compilers) process.kill(child, "SIGKILL");
+  return compilers.length;
+}
 
 async function refusal(promise: Promise<unknown>): Promise<GpuError> {
   try {
@@ -97,6 +109,20 @@ describeEmulator("the HIP compiler", () => {
       compiler.compile(scale, OPTIONS),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "rejected", "fulfilled"]);
+  });
+
+  it("asks another process if one has ended before it began, and gives up if none begins", async () => {
+    const pool = new CompilePool("hip", emulatorLibrary(), { processes: 1 });
+    const question = { source: scale, name: "scale.hip", options: ["--gpu-architecture=gfx1100", "-DWAVE=32"] };
+    expect(await pool.compile(question)).toHaveProperty("code");
+    // The idle process is gone, and nothing has been heard of it yet.
+    expect(endCompilers()).toBeGreaterThan(0);
+    expect(await pool.compile(question)).toHaveProperty("code");
+    const ending = setInterval(endCompilers, 1);
+    expect(await pool.compile(question).finally(() => clearInterval(ending))).toMatchObject({
+      died: expect.stringMatching(/^(?:was ended by SIGKILL|could not be reached)/),
+    });
+    expect(await pool.compile(question)).toHaveProperty("code");
   });
 
   it("ends a compilation that takes too long", async () => {

@@ -60,7 +60,7 @@ function smallModels(): readonly RepresentativeModel[] {
 export function smallModules(target: Target = CLANG_TARGETS[1]): ReadonlyMap<string, KernelModule> {
   const models = smallModels();
   const modules = kernelModules(models, target);
-  const others = NVIDIA_TARGETS.flatMap((other) => kernelModules(models, other));
+  const others = [...CLANG_TARGETS, ...NVIDIA_TARGETS].flatMap((other) => kernelModules(models, other));
   return new Map(
     kernelFiles().map((file) => {
       const module = [...modules, ...others].find((candidate) => candidate.file === file);

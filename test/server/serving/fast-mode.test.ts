@@ -1,7 +1,6 @@
 // Fast mode (not deterministic) on the CPU: the order of sums may depend on batch-mates, and the log-probabilities of a text
 // stay within the drift that golden data allows this backend, whatever else is in the step.
 
-import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { Engine } from "../../../src/engine/engine.js";
 import { openModel } from "../../../src/model/load-model.js";
@@ -10,8 +9,9 @@ import { loadModel, type Model } from "../../../src/index.js";
 import { describeCpu } from "../../conformance/subjects.js";
 import { logProbabilities } from "../../conformance/models/log-probabilities.js";
 import { EMBEDDED } from "./running-server.js";
+import { readPacked } from "../../support/packed-json.js";
 
-const GOLDEN = new URL("../../fixtures/golden/fable-10m-Q4_K_M.json", import.meta.url);
+const GOLDEN = new URL("../../fixtures/golden/fable-10m-Q4_K_M.json.gz", import.meta.url);
 /** The rule of test/conformance/golden/golden-cpu.test.ts: no further from exact than so many times what llama.cpp is, or the floor. */
 const DRIFT_RATIO = 1.25;
 const DRIFT_FLOOR = 0.003;
@@ -29,9 +29,7 @@ interface GoldenCase {
   readonly asComputed: { readonly next: readonly number[] };
 }
 
-const { window: golden } = (
-  JSON.parse(readFileSync(GOLDEN, "utf8")) as { readonly cases: { readonly window: GoldenCase } }
-).cases;
+const { window: golden } = (readPacked(GOLDEN) as { readonly cases: { readonly window: GoldenCase } }).cases;
 const mean = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0) / values.length;
 const theirs = golden.asComputed.next.map((value, index) =>
   Math.abs(value - (golden.exact.positions[index].next ?? Number.NaN)),

@@ -13,7 +13,7 @@ import { SPLIT_POSITIONS, TILE_TOKENS } from "../memory/kv-layout.js";
 const MAX_COMPARED = 12;
 /** Rows of all rounds together: a kernel that is wrong for some inputs alone shows in one of several. */
 const MIN_COMPARED = 8;
-/** Rows of a long step that others depend on are compared among the first so many: later ones would take a CPU long. */
+/** Rows of a long step that depend on earlier ones are compared only up to this row: later ones take a CPU long. */
 const MAX_SEQUENCE_ROWS = 96;
 /** Batches that have kernels of their own, from the smallest on: see matmul-selection.ts. */
 const BATCHES = [MAX_SMALL_BATCH + 1, 16, 33, 65, 130, MIN_BLAS_BATCH];
@@ -35,7 +35,7 @@ export interface CheckShape {
 export interface CheckSteps {
   /** Fills the shared block and the shared state; absent if no sequence has earlier positions. */
   readonly before: StepInput | undefined;
-  /** Steps of one shape with different tokens, as many as give enough rows. */
+  /** Steps of one shape with different tokens, until there are enough rows. */
   readonly rounds: readonly CheckRound[];
   /** The sizes of a round and of the step before. */
   readonly sizes: readonly LaunchSize[];

@@ -2,7 +2,7 @@
 // its parent. It may crash while compiling; the parent reports the crash as the result of the request.
 // Started as `node compile-child.js hip|cuda LIBRARY`.
 
-import type { CompileAnswer, CompileQuestion } from "./shared/compile-message.js";
+import type { CompileMessage, CompileQuestion } from "./shared/compile-message.js";
 import { NVRTC } from "./cuda/compiler.js";
 import { HIPRTC } from "./hip/compiler.js";
 import { compileProgram } from "./shared/compile.js";
@@ -22,8 +22,12 @@ function openCompiler(): BoundCalls<CompilerCalls> | { readonly unusable: string
 
 const compiler = openCompiler();
 
+function tell(message: CompileMessage): void {
+  process.send?.(message);
+}
+
 process.on("message", (question: CompileQuestion) => {
-  const answer: CompileAnswer = "unusable" in compiler ? compiler : compileProgram(compiler, question);
-  process.send?.(answer);
+  tell({ begun: true });
+  tell("unusable" in compiler ? compiler : compileProgram(compiler, question));
 });
 process.on("disconnect", () => process.exit(0));

@@ -97,7 +97,8 @@ export class GraphStore implements Disposable {
   }
 }
 
-function captured(device: GpuDevice, stream: StreamHandle, work: () => void): GraphHandle {
+/** What `work` queues on the stream, as a graph; nothing of it runs. */
+export function captured(device: GpuDevice, stream: StreamHandle, work: () => void): GraphHandle {
   device.beginCapture(stream);
   try {
     work();

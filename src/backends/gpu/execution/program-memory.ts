@@ -2,6 +2,7 @@
 
 import type { StepSize } from "../../../graph/memory-plan.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
+import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { KvCacheOptions, KvCacheType } from "../../contract.js";
 import { blockCounts } from "../../cache-size.js";
 import { refuseUnfit } from "../../memory-fit.js";
@@ -10,12 +11,27 @@ import { kvLayout, supportsGpuKvCache } from "../memory/kv-layout.js";
 import { batchClass } from "../lowering/matmul-selection.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { layoutOf } from "../memory/upload.js";
+import { stepMemorySizes } from "./step-memory.js";
 
 /** Scratch memory of the largest step; only the BLAS library's memory is allocated later. */
 export function scratchBytesFor({ regions, step }: LoweringContext, { tokens }: StepSize, blas: boolean): number {
   return (
     regions.sizeBytes + step.usedBytes(0, 0) + (blas && batchClass(tokens) === "huge" ? regions.blas.sizeBytes : 0)
   );
+}
+
+/** Allocates device memory for all weights, and the memory of steps, before the first step needs it. */
+export function reserveProgram(runtime: GpuRuntime, context: LoweringContext, weights: readonly LazyTensor[]): void {
+  const { step, results, rows } = stepMemorySizes(context);
+  const weightBytes = unloadedWeights(weights).map((descriptor) => layoutOf(descriptor).sizeBytes);
+  const scratch = [runtime.unstagedBytes, context.regions.sizeBytes, context.constants.byteLength, step];
+  runtime.reserve([...weightBytes, ...scratch], [step, results, rows]);
+}
+
+function unloadedWeights(weights: readonly LazyTensor[]): readonly TensorDescriptor[] {
+  return weights
+    .filter(({ resident, descriptor: { onHost } }) => resident === undefined && onHost !== true)
+    .map(({ descriptor }) => descriptor);
 }
 
 /**
@@ -31,9 +47,7 @@ export function refuseUnfitProgram(
   const { fused, limits } = context.options;
   if (limits.ignoreMemoryCheck === true) return;
   const { blockTokens, kvCacheType } = limits;
-  const unloaded = weights
-    .filter(({ resident, descriptor: { onHost } }) => resident === undefined && onHost !== true)
-    .map(({ descriptor }) => descriptor);
+  const unloaded = unloadedWeights(weights);
   const cacheOf = (tokens: number, type: KvCacheType): KvCacheOptions => ({
     ...fused.program.kv,
     type,

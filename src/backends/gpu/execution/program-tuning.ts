@@ -2,13 +2,14 @@
 // meanwhile, and what becomes of its plans afterwards.
 
 import { DisposedError } from "../../../errors.js";
-import type { TuneOptions, TuneReport } from "../../tuning.js";
+import type { KernelTime, ProfileOptions, TuneOptions, TuneReport } from "../../tuning.js";
 import type { DeviceRecord } from "../kernels/device-record.js";
 import { choiceName } from "../lowering/kernel-choices.js";
 import { activityOf, type DeviceActivity } from "./device-activity.js";
 import { IdleTuning } from "./idle-tuning.js";
 import { FULL_PACE, ProgramTuner, type ProgramTunerOptions } from "./program-tuner.js";
 import { keptChoices } from "./recorded-choices.js";
+import { profileStep } from "./step-profile.js";
 import type { TuningHost } from "./tuning-step.js";
 
 /** Whether and where a program's kernels are tuned. */
@@ -81,6 +82,13 @@ export class ProgramTuning implements Disposable {
     const signals = [this.#ending.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);
     return await this.#begin(new ProgramTuner(this.#program, this.#tunerOptions, { ...options, signal }, FULL_PACE));
+  }
+
+  /** Times the kernels of a step; a tuner waits meanwhile. */
+  async profile({ signal, ...size }: ProfileOptions): Promise<readonly KernelTime[]> {
+    this.#idle?.[Symbol.dispose]();
+    await this.#running;
+    return await profileStep(this.#program, size, { graphs: this.#options.graphs, signal });
   }
 
   /** Resolves when nothing of a tuner is left; undefined if that is so. */

@@ -2,12 +2,11 @@
 // loaded while steps run; the BLAS library's matmuls are rehearsed between two steps. A program that is not warmed up
 // prepares for long prompts as soon as it is idle.
 
-import type { StepShape, WarmUpStep } from "../../contract.js";
+import type { StepShape, WarmUpStep } from "../../warm-up-step.js";
 import type { KernelPrewarm } from "../kernels/prewarm.js";
 import { TILE_TOKENS } from "../memory/kv-layout.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import type { LoweringContext } from "../lowering/context.js";
-import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { bucketKey, bucketSize, exactSize } from "../lowering/step-bucket.js";
 import type { StepGraphs } from "./step-graphs.js";
 import type { StepMemory } from "./step-memory.js";
@@ -18,7 +17,7 @@ import { warmUpSteps } from "./warm-up-steps.js";
 /** Runs `work` between two steps, after the first one; resolves when what it queued has finished. */
 type Alone = (work: (runner: LaunchRunner, memory: StepMemory) => void) => Promise<unknown>;
 
-/** A program that has run no step for so long prepares for prompts that are longer than those before. */
+/** A program without a step for this time is idle, and prepares for longer prompts than those before. */
 const IDLE_MS = 50;
 
 /** Prepares kernels, BLAS algorithms and graphs for one size of step at a time. */
@@ -40,7 +39,11 @@ export class ProgramWarmUp implements Disposable {
   }
 
   steps(sequences: number): readonly WarmUpStep[] {
-    return warmUpSteps({ ...this.#context.options.limits, sequences, blas: this.#plans.mayUseBlas });
+    return warmUpSteps({
+      ...this.#context.options.limits,
+      sequences,
+      leastBlas: this.#plans.mayUseBlas ? this.#plans.leastBlasBatch : undefined,
+    });
   }
 
   async prepare(shape: StepShape): Promise<void> {
@@ -55,7 +58,7 @@ export class ProgramWarmUp implements Disposable {
   /** Prepares for long prompts as soon as the program is idle, unless a warm-up does. Call after the first step. */
   prepareWhenIdle(isIdle: () => boolean): void {
     const { maxTokens } = this.#context.options.limits;
-    if (maxTokens < MIN_BLAS_BATCH || !this.#plans.mayUseBlas || this.#plans.blas !== undefined) return;
+    if (maxTokens < this.#plans.leastBlasBatch || !this.#plans.mayUseBlas || this.#plans.blas !== undefined) return;
     const prepare = (): void => {
       if (!isIdle()) return this.stepEnded();
       this.#idle = undefined;

@@ -1,44 +1,37 @@
 // A compiled program on the device. A step is one copy in, one graph launch (or individual launches, at first and for
 // prefill), one copy out and one event that a pool thread waits for. Steps of one program run one after another: they
-// share its scratch memory, its step buffer and its stream.
+// share its scratch memory, its step buffer and its stream. One step can be queued while another runs that chooses its
+// tokens.
 
 import { BackendError } from "../../../errors.js";
 import type { StepSize } from "../../../graph/memory-plan.js";
 import { Lifetime } from "../../../lifetime.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
-import type {
-  CompiledProgram,
-  KvCache,
-  OutputRow,
-  RunOptions,
-  StepInput,
-  StepShape,
-  WarmUpStep,
-} from "../../contract.js";
-import type { TuneOptions, TuneReport } from "../../tuning.js";
+import type { CompiledProgram, KvCache, OutputRow, RunOptions, StepInput } from "../../contract.js";
+import type { StepShape, WarmUpStep } from "../../warm-up-step.js";
+import type { KernelTime, ProfileOptions, TuneOptions, TuneReport } from "../../tuning.js";
 import { BoundWeights } from "./bound-weights.js";
 import { leaseCache } from "./cache-lease.js";
 import { KernelPrewarm } from "../kernels/prewarm.js";
 import type { KvCacheHold } from "../memory/kv-cache.js";
 import type { LaunchSize } from "../lowering/launch.js";
-import { launchRunner } from "./launch-runner.js";
 import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import type { LoweringContext } from "../lowering/context.js";
 import { type OutputPlan, planOutputs } from "../lowering/output-rows.js";
-import { refuseUnfitProgram, scratchBytesFor } from "./program-memory.js";
+import { refuseUnfitProgram, reserveProgram, scratchBytesFor } from "./program-memory.js";
 import { ProgramTuning, type ProgramTuningOptions } from "./program-tuning.js";
 import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import { bucketKey, exactSize } from "../lowering/step-bucket.js";
 import { type KernelGate, StepAdmission } from "./step-admission.js";
+import { AsyncStep, type QueuedStep, withChosenTokens } from "./queued-step.js";
 import { StateBackup } from "./state-backup.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
-import { packStep, tableEntriesOf } from "../lowering/step-layout.js";
+import { StepLauncher } from "./step-launcher.js";
 import type { LaunchRunner, UsedModule } from "./step-plan.js";
 import { StepPlans, type StepPlansOptions } from "./step-plans.js";
 import { StepResults } from "./step-results.js";
 import { StepSession } from "./step-session.js";
-import { type BroughtStep, StepStage } from "./step-stage.js";
+import { StepStage } from "./step-stage.js";
 
 /** Options of a GPU program. */
 export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions, ProgramTuningOptions {
@@ -48,7 +41,12 @@ export interface ProgramOptions extends StepPlansOptions, StepGraphsOptions, Pro
   readonly trial?: boolean;
 }
 
-const NO_CACHE = { groups: [], blockTokens: 1 };
+/** A step that is run again. */
+interface RepeatedStep {
+  readonly step: StepInput;
+  readonly lease: KvCacheHold | undefined;
+  readonly signal: AbortSignal | undefined;
+}
 
 /** A program compiled for one device; computes one step at a time. */
 export class GpuProgram implements CompiledProgram {
@@ -66,7 +64,10 @@ export class GpuProgram implements CompiledProgram {
   readonly #lifetime = new Lifetime("the program");
   readonly #bound: BoundWeights;
   readonly #states: StateBackup;
-  readonly #admission: StepAdmission;
+  readonly #launcher: StepLauncher;
+  /** The step whose launches were queued last. */
+  #last: QueuedStep | undefined;
+  #hasReserved = false;
   #hasRun = false;
   #freeing: Promise<void> | undefined;
 
@@ -89,7 +90,16 @@ export class GpuProgram implements CompiledProgram {
     this.#graphs = new StepGraphs(runtime, options);
     this.#stage = new StepStage(runtime);
     this.#plans = new StepPlans(runtime, context, options);
-    this.#admission = new StepAdmission(context, this.#plans, this.#graphs, gate);
+    this.#launcher = new StepLauncher({
+      runtime,
+      context,
+      bound: this.#bound,
+      plans: this.#plans,
+      graphs: this.#graphs,
+      admission: new StepAdmission(context, this.#plans, this.#graphs, gate),
+      states: this.#states,
+      loaded: () => void (options.trial === true || runtime.marks.kernels.end()),
+    });
     this.#prewarm = new KernelPrewarm(runtime.kernels);
     this.#warmUp = new ProgramWarmUp(context, this.#plans, this.#prewarm, this.#graphs, async (work) => {
       if (this.#stage.session !== undefined) await this.#alone(async ({ memory }, runner) => work(runner, memory));
@@ -115,6 +125,12 @@ export class GpuProgram implements CompiledProgram {
     this.#plans.preparePrompt(tokens);
   }
 
+  beginLoading(): void {
+    if (this.#hasReserved || this.#stage.session !== undefined) return;
+    this.#hasReserved = true;
+    reserveProgram(this.#runtime, this.#context, this.#weights);
+  }
+
   warmUpSteps(sequences: number): readonly WarmUpStep[] {
     return this.#options.prewarm ? this.#warmUp.steps(sequences) : [];
   }
@@ -132,6 +148,15 @@ export class GpuProgram implements CompiledProgram {
     return await this.#tuning.tune(options);
   }
 
+  async profileKernels(options: ProfileOptions): Promise<readonly KernelTime[]> {
+    this.#lifetime.assertAlive();
+    return await this.#tuning.profile(options);
+  }
+
+  get asyncScheduling(): boolean {
+    return this.#options.graphs && this.#context.regions.hostRows.length === 0;
+  }
+
   async run(step: StepInput, kvCache: KvCache | undefined, { signal }: RunOptions = {}): Promise<readonly OutputRow[]> {
     signal?.throwIfAborted();
     this.#lifetime.assertAlive();
@@ -141,11 +166,15 @@ export class GpuProgram implements CompiledProgram {
       if (lease?.turn !== undefined) await lease.turn;
       const turn = this.#stage.lock.take();
       this.#tuning.stepBegan();
+      const following = turn === undefined ? undefined : this.#queueAsync(step, lease);
       if (turn !== undefined) await turn;
       try {
+        // Without a turn of the event loop otherwise: the next step may be queued behind this one right away.
+        const rows = following === undefined ? undefined : await following.rows();
+        if (rows !== undefined) return rows;
         signal?.throwIfAborted();
         this.#runtime.assertUsable();
-        return await this.#step(step, lease, signal);
+        return await this.#step(withChosenTokens(step, following?.previous ?? this.#last), lease, signal);
       } finally {
         this.#stage.lock.release();
         this.#warmUp.stepEnded();
@@ -181,97 +210,82 @@ export class GpuProgram implements CompiledProgram {
     lease: KvCacheHold | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
-    const { program } = this.#context.options.fused;
-    const outputs = planOutputs(step.outputs, program.vocabularySize);
-    if (outputs.scored > 0 && program.logits === undefined)
-      throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+    const outputs = this.#planOutputs(step);
+    let queued: QueuedStep | undefined;
     try {
       const session = (this.#stage.session ??= this.#begin(lease));
       const { hostRows } = session.memory;
       if (hostRows !== undefined) await hostRows.gather(step.tokens, this.#weights);
-      const queued = this.#queue(step, session, outputs, lease, signal);
-      const isReplayed = typeof queued === "boolean" ? queued : await queued;
+      const launched = this.#launcher.launch({ step, session, outputs, lease }, signal);
+      const isReplayed = typeof launched === "boolean" ? launched : await launched;
       const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
       results.queue(session.stream);
       this.#plans.check?.queueFinding(session.stream);
+      queued = this.#last = { outputs, isReplayed, ended: undefined };
       await session.finished({ soon: isReplayed });
       const wrong = this.#plans.check?.finding();
-      if (wrong !== undefined) return await this.#withoutLibrary(wrong, step, lease, signal);
+      if (wrong !== undefined) return await this.#withoutLibrary(wrong, queued, { step, lease, signal });
       this.#states.confirm();
       if (!isReplayed) this.#afterFirst();
-      return await results.read(session.stream, () => session.finished());
+      const rows = await results.read(session.stream, () => session.finished());
+      queued.ended = { rows, wasRepeated: false };
+      return rows;
     } catch (error) {
       await this.#stage.settle();
       if (isBlasFailure(error) && this.#runtime.isUsable && this.#plans.blas !== undefined)
-        return await this.#withoutLibrary(failureReason(error), step, lease, signal);
+        return await this.#withoutLibrary(failureReason(error), queued, { step, lease, signal });
       throw this.#runtime.noticed(error);
+    } finally {
+      if (queued !== undefined) queued.ended ??= "failed";
+    }
+  }
+
+  #planOutputs({ outputs }: StepInput): OutputPlan {
+    const { program } = this.#context.options.fused;
+    const plan = planOutputs(outputs, program.vocabularySize);
+    if (plan.scored > 0 && program.logits === undefined)
+      throw new BackendError("BACKEND_STEP", "[step] this program computes no logits");
+    return plan;
+  }
+
+  /** Queues a step behind the running one, which chooses its tokens; undefined if it has to wait for that one. */
+  #queueAsync(step: StepInput, lease: KvCacheHold | undefined): AsyncStep | undefined {
+    const [previous, { session, lock }] = [this.#last, this.#stage];
+    if (step.previousOutputs === undefined || session === undefined || lock.waiting > 1) return undefined;
+    if (previous?.isReplayed !== true || previous.ended !== undefined) return undefined;
+    const failed = async (error: unknown): Promise<never> => {
+      await this.#stage.settle();
+      throw this.#runtime.noticed(error);
+    };
+    try {
+      const outputs = this.#planOutputs(step);
+      if (!this.#launcher.launchAsync({ step, session, outputs, lease }, previous.outputs)) return undefined;
+      const results = new StepResults(this.#runtime, this.#context, session.memory, outputs);
+      results.queue(session.stream);
+      const following = new AsyncStep(previous, outputs, session.recordEnd(), {
+        read: () => results.read(session.stream, () => session.finished()),
+        failed,
+      });
+      this.#last = following.queued;
+      return following;
+    } catch (error) {
+      return AsyncStep.failed(previous, () => failed(error));
     }
   }
 
   /** Repeats the step without the BLAS library, with the states that it began with; it overwrites all results. */
-  #withoutLibrary(
+  async #withoutLibrary(
     reason: string,
-    step: StepInput,
-    lease: KvCacheHold | undefined,
-    signal: AbortSignal | undefined,
+    queued: QueuedStep | undefined,
+    { step, lease, signal }: RepeatedStep,
   ): Promise<readonly OutputRow[]> {
+    // A step that was queued behind it computes with what it left: it is repeated, too.
+    await this.#stage.settle();
     this.#plans.giveUpBlas(reason);
     if (this.#stage.session !== undefined) this.#states.restore(this.#stage.session.stream);
-    return this.#step(step, lease, signal);
-  }
-
-  /** Uploads the step's input and queues its launches; true if they are one graph. */
-  #queue(
-    step: StepInput,
-    session: StepSession,
-    outputs: OutputPlan,
-    lease: KvCacheHold | undefined,
-    signal: AbortSignal | undefined,
-  ): boolean | Promise<boolean> {
-    const { memory, stream } = session;
-    const cache = lease ?? NO_CACHE;
-    const context = this.#context.holding({ tokens: step.tokens.length, outputs: step.outputs.length });
-    const usedBytes = context.step.usedBytes(tableEntriesOf(step, cache.blockTokens), outputs.payloadWords);
-    if (memory.makeRoom(usedBytes) || this.#bound.hasMoved()) this.#unbind();
-    this.#admission.followChoices();
-    const size = exactSize(packStep(context.step, memory.staging, step, outputs, cache));
-    const pending = lease?.pending;
-    if (pending !== undefined) this.#runtime.device.streamWait(stream, pending);
-    const bring = (): void => memory.copyStep(usedBytes, stream);
-    bring();
-    const saveStates = (key: string): boolean => this.#states.save(key, step, lease?.states, stream);
-    return (
-      this.#graphs.repeat(size, stream) ||
-      this.#compute({ size, context, hasCache: lease !== undefined, bring, saveStates }, session, signal)
-    );
-  }
-
-  /** Replays or captures a graph if this size has one or is due for one, otherwise launches one by one. */
-  async #compute(
-    { size, context, hasCache, bring, saveStates }: BroughtStep,
-    session: StepSession,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    const { memory } = session;
-    const opening = this.#plans.opening(size);
-    if (opening !== undefined) await opening;
-    await this.#admission.admit(size);
-    const wanted = this.#plans.planFor(size, memory);
-    const isSafe = !wanted.blas || saveStates(`${wanted.name} ${size.tokens}`);
-    const { name, plan, blas } = isSafe ? wanted : this.#plans.planFor(size, memory, { blas: false });
-    const bucket = this.#admission.bucketOf(size);
-    const runner = this.#runner(session);
-    if (bucket !== undefined) {
-      const key = `${name} ${bucketKey(bucket)}`;
-      if (await this.#graphs.replay({ key, plan, bucket, runner, session, context, hasCache, restore: bring }, size))
-        return true;
-    }
-    await plan.load(size);
-    if (blas) await this.#plans.check?.prepare();
-    if (this.#options.trial !== true) this.#runtime.marks.kernels.end();
-    signal?.throwIfAborted();
-    await plan.run(size, runner, signal);
-    return false;
+    const rows = await this.#step(step, lease, signal);
+    if (queued !== undefined) queued.ended = { rows, wasRepeated: true };
+    return rows;
   }
 
   /** Runs `work` between two steps, with what they use. */
@@ -279,8 +293,8 @@ export class GpuProgram implements CompiledProgram {
     return this.#stage.between(async () => {
       this.#lifetime.assertAlive();
       const session = (this.#stage.session ??= this.#begin(undefined));
-      if (this.#bound.hasMoved()) this.#unbind();
-      return await work(session, this.#runner(session));
+      if (this.#bound.hasMoved()) this.#launcher.unbind();
+      return await work(session, this.#launcher.runner(session));
     });
   }
 
@@ -306,16 +320,6 @@ export class GpuProgram implements CompiledProgram {
     refuseUnfitProgram(this.#runtime, this.#context, this.#weights, lease?.groups.map(({ blocks }) => blocks) ?? []);
     this.#runtime.marks.firstStep.begin();
     return new StepSession(this.#runtime, this.#context, { cleared: this.#options.trial === true });
-  }
-
-  #runner({ stream, memory }: StepSession): LaunchRunner {
-    return launchRunner(this.#bound, this.#plans, stream, memory);
-  }
-
-  #unbind(): void {
-    this.#bound.clear();
-    this.#graphs.clear();
-    this.#plans.unbind();
   }
 
   #free(): void {

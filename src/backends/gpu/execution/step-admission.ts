@@ -49,6 +49,11 @@ export class StepAdmission {
     return bucketSize(size, { maxTokens: Math.min(maxTokens, regions.attention.tokens), maxOutputs });
   }
 
+  /** Whether kernels were exchanged since launches and graphs were made. */
+  get isOutdated(): boolean {
+    return this.#context.choices.version !== this.#version;
+  }
+
   /** Drops launches and graphs that were made before kernels were exchanged. */
   followChoices(): void {
     const { version } = this.#context.choices;

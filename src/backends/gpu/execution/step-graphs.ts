@@ -77,6 +77,20 @@ export class StepGraphs implements Disposable {
     return true;
   }
 
+  /** Whether a step of this key can be replayed at once. */
+  has(key: string): boolean {
+    return this.#isUsed && this.#store.find(key) !== undefined;
+  }
+
+  /** Replays the graph of this key if there is one. */
+  replayKnown(key: string, size: LaunchSize, stream: StreamHandle): boolean {
+    const graph = this.#isUsed ? this.#store.find(key) : undefined;
+    if (graph === undefined) return false;
+    this.#launch(graph, stream);
+    this.#replayed = { size, graph };
+    return true;
+  }
+
   /** Announces steps of this key: its graph is captured with the first. */
   expect(key: string): void {
     this.#store.expect(key);

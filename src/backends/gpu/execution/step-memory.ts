@@ -1,6 +1,6 @@
 // The memory of a program's steps, allocated at its first step and kept: scratch, constants, the step buffer with its
 // pinned staging copy, and pinned memory for results. Addresses are fixed, except the step buffer's, which moves when
-// block tables or masks exceed it.
+// block tables or masks exceed it. Staging and results exist twice once a step has been queued behind a running one.
 
 import { kvGroups } from "../../../graph/cache-groups.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
@@ -23,6 +23,19 @@ const WORD_BYTES = 4;
 /** Bytes of whole rows that are copied back at a time: a few rows of the largest vocabularies. */
 const ROWS_BYTES = 4 << 20;
 
+/** Pinned memory of one step at a time: its packed input, and its results. */
+interface StepSide {
+  staging: PinnedMemory;
+  view: DataView;
+  readonly results: StepResultMemory;
+}
+
+/** Pinned memory for the packed results of a step, also as 32-bit words. */
+export interface StepResultMemory {
+  readonly pinned: PinnedMemory;
+  readonly words: Int32Array;
+}
+
 /** Device and pinned memory that the steps of one program share. */
 export class StepMemory implements Disposable {
   readonly #runtime: GpuRuntime;
@@ -33,11 +46,10 @@ export class StepMemory implements Disposable {
   readonly #constants: DeviceBlock;
   #blas: DeviceBlock | undefined;
   #step: DeviceBlock;
-  #staging: PinnedMemory;
-  #stagingView: DataView;
-  readonly results: PinnedMemory;
-  /** The results' pinned memory as 32-bit words. */
-  readonly resultWords: Int32Array;
+  /** Of the step that is packed next, or was packed last. */
+  #side: StepSide;
+  /** Of the step before it; undefined until one is queued behind another. */
+  #otherSide: StepSide | undefined;
   readonly rows: PinnedMemory;
   /** Rows of tables that stay in host memory; undefined if there are none. */
   readonly hostRows: HostRows | undefined;
@@ -46,21 +58,15 @@ export class StepMemory implements Disposable {
   constructor(runtime: GpuRuntime, context: LoweringContext, stream: StreamHandle, { cleared = false } = {}) {
     this.#runtime = runtime;
     this.#context = context;
-    const { regions, constants, options } = context;
+    const { regions, constants } = context;
+    const sizes = stepMemorySizes(context);
     this.hostRows = regions.hostRows.length === 0 ? undefined : new HostRows(runtime, regions.hostRows);
     try {
       this.#scratch = this.#allocate("scratch memory", regions.sizeBytes);
       this.#constants = this.#allocate("constants", constants.byteLength);
-      const stepBytes = context.step.usedBytes(0, 0) + firstTailBytes(context);
-      this.#step = this.#allocate("the step buffer", stepBytes);
-      this.#staging = this.#allocateHost(stepBytes);
-      this.#stagingView = viewOf(this.#staging);
-      this.results = this.#allocateHost(
-        Math.max(maxResultWords(options.limits.maxOutputs) * FLOAT_BYTES, constants.byteLength),
-      );
-      const { buffer, byteOffset, byteLength } = this.results.bytes;
-      this.resultWords = new Int32Array(buffer, byteOffset, byteLength >> 2);
-      this.rows = this.#allocateHost(Math.max(ROWS_BYTES, this.#widestRow() * FLOAT_BYTES));
+      this.#step = this.#allocate("the step buffer", sizes.step);
+      this.#side = this.#allocateSide(sizes.step);
+      this.rows = this.#allocateHost(sizes.rows);
       if (cleared) runtime.device.fill(this.#scratch.address, 0, this.#scratch.sizeBytes, stream);
       this.#initialise(stream);
     } catch (error) {
@@ -69,9 +75,21 @@ export class StepMemory implements Disposable {
     }
   }
 
-  /** Where the next step is packed; the copy of the last one has finished. */
+  /** Where the next step is packed; the copy of the last one that was packed there has finished. */
   get staging(): DataView {
-    return this.#stagingView;
+    return this.#side.view;
+  }
+
+  /** Where its results arrive. */
+  get results(): StepResultMemory {
+    return this.#side.results;
+  }
+
+  /** The next step is packed while the last one runs: it gets other pinned memory. */
+  changeSides(): void {
+    const last = this.#side;
+    this.#side = this.#otherSide ?? this.#allocateSide(this.#step.sizeBytes);
+    this.#otherSide = last;
   }
 
   /** Capacity of the step buffer. */
@@ -81,13 +99,25 @@ export class StepMemory implements Disposable {
 
   /** Grows the step buffer if necessary; true if it moved. */
   makeRoom(stepBytes: number): boolean {
-    if (stepBytes <= this.#step.sizeBytes && stepBytes <= this.#staging.bytes.byteLength) return false;
-    const [oldStep, oldStaging] = [this.#step, this.#staging];
+    if (this.holds(stepBytes)) return false;
+    const oldStep = this.#step;
     this.#step = this.#allocate("the step buffer", stepBytes * 2);
-    this.#staging = this.#allocateHost(stepBytes * 2);
-    this.#stagingView = viewOf(this.#staging);
-    this.#free(oldStep, oldStaging);
+    this.#blocks.splice(this.#blocks.indexOf(oldStep), 1);
+    this.#runtime.memory.free(oldStep);
+    for (const side of [this.#side, this.#otherSide]) {
+      if (side === undefined) continue;
+      const { staging } = side;
+      side.staging = this.#allocateHost(stepBytes * 2);
+      side.view = viewOf(side.staging);
+      this.#pinned.splice(this.#pinned.indexOf(staging), 1);
+      this.#runtime.device.freeHost(staging);
+    }
     return true;
+  }
+
+  /** Whether a step of this size fits without a larger step buffer. */
+  holds(stepBytes: number): boolean {
+    return stepBytes <= this.#step.sizeBytes && stepBytes <= this.#side.staging.bytes.byteLength;
   }
 
   /** Allocates the memory that only the BLAS library needs. */
@@ -96,7 +126,7 @@ export class StepMemory implements Disposable {
   }
 
   copyStep(usedBytes: number, stream: StreamHandle): void {
-    this.#runtime.device.copyToDevice(this.#step.address, this.#staging.address, usedBytes, stream);
+    this.#runtime.device.copyToDevice(this.#step.address, this.#side.staging.address, usedBytes, stream);
     this.hostRows?.copy((place) => {
       if (place.space === "weight") throw new TypeError("rows are copied to scratch memory");
       return this.address(place);
@@ -137,17 +167,13 @@ export class StepMemory implements Disposable {
     const { constants, regions } = this.#context;
     if (constants.length > 0) {
       // Results are written here only after the stream has passed this copy.
-      this.results.bytes.set(new Uint8Array(constants.buffer));
-      device.copyToDevice(this.#constants.address, this.results.address, constants.byteLength, stream);
+      const { pinned } = this.results;
+      pinned.bytes.set(new Uint8Array(constants.buffer));
+      device.copyToDevice(this.#constants.address, pinned.address, constants.byteLength, stream);
     }
     if (regions.tileArrivalBytes > 0 && regions.tileArrivals.space !== "weight") {
       device.fill(this.address(regions.tileArrivals), 0, regions.tileArrivalBytes, stream);
     }
-  }
-
-  #widestRow(): number {
-    const { hidden, logits, values } = this.#context.options.fused.program;
-    return Math.max(values[hidden].width, logits === undefined ? 0 : values[logits].width);
   }
 
   #allocate(what: string, sizeBytes: number): DeviceBlock {
@@ -157,17 +183,37 @@ export class StepMemory implements Disposable {
   }
 
   #allocateHost(sizeBytes: number): PinnedMemory {
-    const memory = this.#runtime.device.allocateHost(Math.max(1, sizeBytes));
+    const memory = this.#runtime.allocateHost(Math.max(1, sizeBytes));
     this.#pinned.push(memory);
     return memory;
   }
 
-  #free(block: DeviceBlock, memory: PinnedMemory): void {
-    this.#blocks.splice(this.#blocks.indexOf(block), 1);
-    this.#pinned.splice(this.#pinned.indexOf(memory), 1);
-    this.#runtime.memory.free(block);
-    this.#runtime.device.freeHost(memory);
+  #allocateSide(stepBytes: number): StepSide {
+    const staging = this.#allocateHost(stepBytes);
+    const pinned = this.#allocateHost(stepMemorySizes(this.#context).results);
+    const { buffer, byteOffset, byteLength } = pinned.bytes;
+    const words = new Int32Array(buffer, byteOffset, byteLength >> 2);
+    return { staging, view: viewOf(staging), results: { pinned, words } };
   }
+}
+
+interface StepMemorySizes {
+  /** Of the step buffer and its staging copy. */
+  readonly step: number;
+  readonly results: number;
+  readonly rows: number;
+}
+
+/** Bytes of what `StepMemory` allocates besides scratch memory and constants. */
+export function stepMemorySizes(context: LoweringContext): StepMemorySizes {
+  const { limits, fused } = context.options;
+  const { hidden, logits, values } = fused.program;
+  const widestRow = Math.max(values[hidden].width, logits === undefined ? 0 : values[logits].width);
+  return {
+    step: context.step.usedBytes(0, 0) + firstTailBytes(context),
+    results: Math.max(1, maxResultWords(limits.maxOutputs) * FLOAT_BYTES, context.constants.byteLength),
+    rows: Math.max(ROWS_BYTES, widestRow * FLOAT_BYTES),
+  };
 }
 
 function firstTailBytes({ options: { limits, fused } }: LoweringContext): number {

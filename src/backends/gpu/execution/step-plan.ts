@@ -10,6 +10,7 @@ import type { BlasLibrary } from "../blas/blas-library.js";
 import { type MatrixShape, shapeKey } from "../blas/matmul-plan.js";
 import type { MatmulCheck } from "../blas/matmul-check.js";
 import type { DeviceAddress, StreamHandle } from "../drivers/shared/driver.js";
+import { tracedAsync } from "../drivers/shared/start-trace.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import type { WeightId } from "../../../graph/operation.js";
 
@@ -114,7 +115,10 @@ export class StepPlan {
     const missing = this.#items.filter(
       (item) => item instanceof Launch && isNeeded(item.spec, size) && !item.isLoaded(size),
     );
-    if (missing.length > 0) await Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
+    if (missing.length === 0) return;
+    const loads = (): Promise<unknown> =>
+      Promise.all(missing.map((item) => (item as Launch).load(size, kernels, device)));
+    await tracedAsync(`kernels of a step of ${size.tokens} tokens`, loads);
   }
 
   /** Binds the launches of a step of this size whose weights are known. Call after `load`. */

@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { isUnavailableDriver } from "../drivers/shared/driver-library.js";
+import { traced } from "../drivers/shared/start-trace.js";
 import type { KernelPrewarm } from "../kernels/prewarm.js";
 import type { LaunchSize } from "../lowering/launch.js";
 import { type KeptChoices, loadBlasLibrary, type BlasLibrary, openBlasLibrary } from "../blas/blas-library.js";
@@ -11,7 +12,8 @@ import { MatmulCheck } from "../blas/matmul-check.js";
 import type { LoweringContext, LoweringSize } from "../lowering/context.js";
 import { isTiled } from "../lowering/attention.js";
 import { lowerStep } from "../lowering/lowering.js";
-import { batchClass } from "../lowering/matmul-selection.js";
+import { leastBlasBatch } from "../lowering/blas-batch.js";
+import { batchClass, MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import type { ModuleRequest } from "../kernels/kernel-store.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { exactSize } from "../lowering/step-bucket.js";
@@ -48,6 +50,8 @@ export class StepPlans implements Disposable {
   readonly #plans = new Map<string, StepPlan>();
   /** Checks of the BLAS library's matmuls, if the driver's results are checked. */
   readonly check: MatmulCheck | undefined;
+  /** The fewest tokens of a step that uses the BLAS library. */
+  readonly leastBlasBatch: number;
   #blas: BlasLibrary | "none" | undefined;
   #opening: Promise<void> | undefined;
   #disposed = false;
@@ -57,6 +61,7 @@ export class StepPlans implements Disposable {
     this.check = options.checks ? new MatmulCheck(runtime) : undefined;
     this.#context = context;
     this.#options = options;
+    this.leastBlasBatch = leastBlasBatch(context.options);
   }
 
   /** The BLAS library; undefined until a step has needed it. */
@@ -93,6 +98,11 @@ export class StepPlans implements Disposable {
     if (!this.#canMultiply(found.plan, size)) return this.#plan({ ...wanted, blas: false }, size);
     memory.addBlas();
     return found;
+  }
+
+  /** Whether the BLAS library computes matmuls of such steps, or would if it were open. */
+  usesBlas(size: LaunchSize): boolean {
+    return this.#classOf(size).blas;
   }
 
   /** Name of the plan for a step of this size; call after `opening`. */
@@ -200,7 +210,11 @@ export class StepPlans implements Disposable {
   }
 
   #classOf(size: LaunchSize): LoweringSize {
-    return stepClass(size, { deterministic: this.#context.options.deterministic, blas: this.mayUseBlas });
+    return stepClass(size, {
+      deterministic: this.#context.options.deterministic,
+      blas: this.mayUseBlas,
+      leastBlas: this.leastBlasBatch,
+    });
   }
 
   #plan(wanted: LoweringSize, size: LaunchSize): NamedPlan {
@@ -208,7 +222,7 @@ export class StepPlans implements Disposable {
     const name = `${wanted.tokens} ${wanted.outputs} ${wanted.blas} ${wanted.tiled} ${context === this.#context.compact}`;
     const known = this.#plans.get(name);
     if (known !== undefined) return { name, plan: known, blas: wanted.blas };
-    const plan = new StepPlan(this.#runtime, lowerStep(context, wanted));
+    const plan = traced(`lower ${name}`, () => new StepPlan(this.#runtime, lowerStep(context, wanted)));
     this.#plans.set(name, plan);
     return { name, plan, blas: wanted.blas };
   }
@@ -249,14 +263,27 @@ export class StepPlans implements Disposable {
   }
 }
 
+interface StepClassOptions {
+  readonly deterministic: boolean;
+  /** Whether the BLAS library may be used. */
+  readonly blas: boolean;
+  /** From how many tokens on it is. */
+  readonly leastBlas?: number;
+}
+
 /** The class of steps that one of this size belongs to. */
 export function stepClass(
   size: LaunchSize,
-  { deterministic, blas }: { readonly deterministic: boolean; readonly blas: boolean },
+  { deterministic, blas, leastBlas = MIN_BLAS_BATCH }: StepClassOptions,
 ): LoweringSize {
   if (deterministic) return { tokens: "small", outputs: "small", blas: false };
   const rows = batchClass(size.tokens);
-  return { tokens: rows, outputs: batchClass(size.outputs), blas: rows === "huge" && blas, tiled: isTiled(size) };
+  return {
+    tokens: rows,
+    outputs: batchClass(size.outputs),
+    blas: blas && size.tokens >= leastBlas,
+    tiled: isTiled(size),
+  };
 }
 
 /** The size of a step with the first tokens of one sequence, and an output for the last of them. */

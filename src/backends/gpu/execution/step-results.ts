@@ -7,19 +7,21 @@ import type { LoweringContext } from "../lowering/context.js";
 import { FLOAT_BYTES } from "../lowering/regions.js";
 import { type OutputPlan, unpackOutputs, type WholeRow } from "../lowering/output-rows.js";
 import type { GpuRuntime } from "../memory/runtime.js";
-import { hostAt, type StepMemory } from "./step-memory.js";
+import { hostAt, type StepMemory, type StepResultMemory } from "./step-memory.js";
 
 /** Copies a step's results to the host and turns them into output rows. */
 export class StepResults {
   readonly #runtime: GpuRuntime;
   readonly #context: LoweringContext;
   readonly #memory: StepMemory;
+  readonly #target: StepResultMemory;
   readonly #outputs: OutputPlan;
 
   constructor(runtime: GpuRuntime, context: LoweringContext, memory: StepMemory, outputs: OutputPlan) {
     this.#runtime = runtime;
     this.#context = context;
     this.#memory = memory;
+    this.#target = memory.results;
     this.#outputs = outputs;
   }
 
@@ -29,7 +31,7 @@ export class StepResults {
     const { results } = this.#context.regions;
     if (resultWords > 0 && results.space !== "weight") {
       this.#runtime.device.copyToHost(
-        this.#memory.results.address,
+        this.#target.pinned.address,
         this.#memory.address(results),
         resultWords * FLOAT_BYTES,
         stream,
@@ -61,7 +63,7 @@ export class StepResults {
   }
 
   #unpack(rows: readonly Float32Array[]): readonly OutputRow[] {
-    return unpackOutputs(this.#outputs, this.#memory.resultWords, (index) => rows[index]);
+    return unpackOutputs(this.#outputs, this.#target.words, (index) => rows[index]);
   }
 
   #queueRows(first: number, stream: StreamHandle): void {

@@ -3,6 +3,7 @@
 
 import { availableParallelism } from "node:os";
 import type { EventHandle, StreamHandle } from "../drivers/shared/driver.js";
+import { traced } from "../drivers/shared/start-trace.js";
 import type { LoweringContext } from "../lowering/context.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { StepMemory } from "./step-memory.js";
@@ -18,7 +19,9 @@ export class StepSession implements Disposable {
   readonly memory: StepMemory;
   readonly #runtime: GpuRuntime;
   readonly #done: EventHandle;
-  readonly #soon: EventHandle;
+  /** In turns: a step may be queued before the one before it has ended. */
+  readonly #soon: EventHandle[] = [];
+  #recorded = 0;
 
   /** `cleared`: see `StepMemory`. */
   constructor(runtime: GpuRuntime, context: LoweringContext, { cleared = false } = {}) {
@@ -26,9 +29,9 @@ export class StepSession implements Disposable {
     this.#runtime = runtime;
     this.stream = device.createStream();
     try {
-      this.memory = new StepMemory(runtime, context, this.stream, { cleared });
+      this.memory = traced("memory of steps", () => new StepMemory(runtime, context, this.stream, { cleared }));
       this.#done = device.createEvent();
-      this.#soon = device.createEvent({ wait: REPLAY_WAIT });
+      for (let count = 0; count < 2; count++) this.#soon.push(device.createEvent({ wait: REPLAY_WAIT }));
     } catch (error) {
       runtime.release(() => device.destroyStream(this.stream));
       throw error;
@@ -37,10 +40,18 @@ export class StepSession implements Disposable {
 
   /** Resolves when everything queued so far has finished; `soon` if that takes only a millisecond or two. */
   async finished({ soon = false } = {}): Promise<void> {
+    if (soon) return await this.recordEnd()();
     const { device } = this.#runtime;
-    const event = soon ? this.#soon : this.#done;
+    device.record(this.#done, this.stream);
+    await device.whenDone(this.#done);
+  }
+
+  /** Marks the end of what is queued so far; the result waits for it. At most two are waited for at a time. */
+  recordEnd(): () => Promise<void> {
+    const { device } = this.#runtime;
+    const event = this.#soon[this.#recorded++ % this.#soon.length];
     device.record(event, this.stream);
-    await device.whenDone(event);
+    return async () => await device.whenDone(event);
   }
 
   /** Within `release` of the runtime. */
@@ -48,7 +59,7 @@ export class StepSession implements Disposable {
     const { device } = this.#runtime;
     this.memory[Symbol.dispose]();
     device.destroyEvent(this.#done);
-    device.destroyEvent(this.#soon);
+    for (const event of this.#soon) device.destroyEvent(event);
     device.destroyStream(this.stream);
   }
 }

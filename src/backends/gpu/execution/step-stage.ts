@@ -2,21 +2,8 @@
 // come first served; other work that uses the same memory runs between two of them.
 
 import type { GpuRuntime } from "../memory/runtime.js";
-import type { LoweringContext } from "../lowering/context.js";
-import type { LaunchSize } from "../lowering/launch.js";
 import { Lock } from "../drivers/shared/lock.js";
 import type { StepSession } from "./step-session.js";
-
-/** A step whose input is on the device. */
-export interface BroughtStep {
-  readonly size: LaunchSize;
-  readonly context: LoweringContext;
-  readonly hasCache: boolean;
-  /** Uploads the input again after something else has overwritten it. */
-  bring(): void;
-  /** Copies the states that the step overwrites; false if there is no memory for that. */
-  saveStates(key: string): boolean;
-}
 
 /** The turns of one program, and the session in which they run. */
 export class StepStage {

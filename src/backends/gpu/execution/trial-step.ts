@@ -16,6 +16,8 @@ interface TrialLimits {
   readonly vocabularySize: number;
   readonly contextTokens: number;
   readonly blockTokens: number;
+  /** Whether each sequence has all of its blocks to itself, as most have; otherwise they share those that none writes. */
+  readonly separate?: boolean;
 }
 
 /** Synthetic steps that fit a captured size. */
@@ -82,7 +84,9 @@ export class TrialSteps {
     };
   }
 
+  /** The first block that no other sequence has. */
   get #firstBlock(): number {
+    if (this.#limits.separate === true) return 0;
     return Math.floor(this.#first / this.#limits.blockTokens);
   }
 

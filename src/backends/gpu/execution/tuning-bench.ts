@@ -8,7 +8,7 @@ import type { KernelStore } from "../kernels/kernel-store.js";
 import { choiceName, type KernelChoices, type TunedVariant } from "../lowering/kernel-choices.js";
 import type { KernelParameters } from "../lowering/kernel-families.js";
 import { isNeeded, Launch, type LaunchResult, type LaunchSpec, type MemoryPlace } from "../lowering/launch.js";
-import { MAX_GRAPH_LAUNCHES } from "./graphs.js";
+import { captured, MAX_GRAPH_LAUNCHES } from "./graphs.js";
 import { keyOf, type SearchBench, type SearchSpace } from "../../parameter-search.js";
 import { areSameResults } from "./result-comparison.js";
 import { hostAt, type StepMemory } from "./step-memory.js";
@@ -263,17 +263,7 @@ export class TuningBench implements SearchBench, Disposable {
     const isGraph =
       this.#options.graphs && runtime.mayUse("graphs") && launches.length <= MAX_GRAPH_LAUNCHES[device.kind];
     if (!isGraph) return queue;
-    if (candidate.graph === undefined) {
-      device.beginCapture(stream);
-      try {
-        queue();
-      } catch (error) {
-        device.abandonCapture(stream);
-        throw error;
-      }
-      candidate.graph = device.endCapture(stream);
-    }
-    const { graph } = candidate;
+    const graph = (candidate.graph ??= captured(device, stream, queue));
     return () => device.launchGraph(graph, stream);
   }
 

@@ -25,6 +25,8 @@ const CACHE_BYTE = 0x2b;
 export interface TuningSize {
   readonly tokens: number;
   readonly isPrompt: boolean;
+  /** Positions before these tokens, as far as there is room; by default there are few. */
+  readonly depth?: number;
 }
 
 /** What a tuner uses of a program. */
@@ -49,7 +51,7 @@ export class TuningStep implements Disposable {
   #cache: DeviceBlock | undefined;
   #disposed = false;
 
-  constructor(host: TuningHost, { tokens, isPrompt }: TuningSize) {
+  constructor(host: TuningHost, { tokens, isPrompt, depth = 0 }: TuningSize) {
     this.#host = host;
     const { limits, fused, deterministic } = host.context.options;
     const { contextTokens, blockTokens } = limits;
@@ -59,13 +61,14 @@ export class TuningStep implements Disposable {
       scored: isPrompt ? 1 : tokens,
       sequences: isPrompt ? 1 : tokens,
       tiles: isPrompt ? Math.ceil(tokens / TILE_TOKENS) : tokens,
-      longest: Math.min(SPLIT_POSITIONS, contextTokens),
+      longest: Math.min(Math.max(SPLIT_POSITIONS, depth + 1), contextTokens),
       longestRun: isPrompt ? tokens : 1,
     });
     this.#trial = new TrialSteps(wanted, tokens, {
       vocabularySize: fused.program.vocabularySize,
       contextTokens,
       blockTokens,
+      separate: depth > 0,
     });
     this.#step = this.#trial.step(0);
     this.size = { ...wanted, tokens: this.#step.tokens.length, outputs: this.#step.outputs.length };

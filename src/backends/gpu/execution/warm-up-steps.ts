@@ -2,7 +2,7 @@
 // graphs (matmul-selection.ts, step-bucket.ts, lowering/context.ts). Ordered by how soon a server's clients need them:
 // a prompt, a few sequences, many, long prompts, long sequences.
 
-import type { WarmUpStep } from "../../contract.js";
+import type { WarmUpStep } from "../../warm-up-step.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import { choiceTokens } from "../blas/algorithm-choices.js";
 import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
@@ -14,8 +14,8 @@ interface WarmUpStepOptions {
   readonly contextTokens: number;
   /** Maximum number of sequences that decode together. */
   readonly sequences: number;
-  /** Whether the BLAS library may compute large matmuls. */
-  readonly blas: boolean;
+  /** From how many tokens on the BLAS library computes matmuls; undefined if it never does. */
+  readonly leastBlas: number | undefined;
 }
 
 /** Lengths of single prompts: one for each kernel variant of each class. */
@@ -42,9 +42,11 @@ const RUN = { runs: true, deferred: false };
 /** The steps of a warm-up in the order in which they should run. */
 export function warmUpSteps(options: WarmUpStepOptions): readonly WarmUpStep[] {
   const counts = decodingCounts(options);
-  const prompts = PROMPTS.map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
+  const { leastBlas = MIN_BLAS_BATCH } = options;
+  const prompts = [...PROMPTS, leastBlas].map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // The prompt is a sequence, too.
-  const mixed = MIXED.map(({ decoding, prompt }) => ({
+  const large = [20, 40].map((decoding) => ({ decoding, prompt: leastBlas }));
+  const mixed = [...MIXED, ...large].map(({ decoding, prompt }) => ({
     decoding: Math.min(decoding, options.sequences - 1),
     prompt,
     longest: 1,
@@ -87,9 +89,10 @@ function deeper({ contextTokens }: WarmUpStepOptions, counts: readonly number[])
 }
 
 /** Token counts with their own BLAS algorithms; nothing else about a long prompt depends on its length. */
-function blasShapes({ blas, maxTokens }: WarmUpStepOptions): readonly WarmUpStep[] {
+function blasShapes({ leastBlas, maxTokens }: WarmUpStepOptions): readonly WarmUpStep[] {
   const steps: WarmUpStep[] = [];
-  for (let tokens = MIN_BLAS_BATCH; blas && tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
+  if (leastBlas === undefined) return steps;
+  for (let tokens = leastBlas; tokens <= maxTokens; tokens = choiceTokens(tokens + 1, maxTokens)) {
     steps.push({ decoding: 0, prompt: tokens, longest: tokens, runs: false, deferred: false });
     if (tokens === maxTokens) break;
   }

@@ -90,7 +90,7 @@ export class DeviceRecord {
   }
 }
 
-/** The last entries, as many as a record holds. */
+/** The latest entries, up to the limit of a record. */
 function newest<Value>(entries: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
   const all = Object.entries(entries);
   return all.length <= MAX_ENTRIES ? entries : Object.fromEntries(all.slice(-MAX_ENTRIES));

@@ -7,6 +7,7 @@ import { DisposedError } from "../../../errors.js";
 import { Lifetime } from "../../../lifetime.js";
 import { type ArgumentLayout, KernelArguments } from "./argument-layout.js";
 import type { GpuCompiler, GpuDevice, KernelHandle, ModuleHandle } from "../drivers/shared/driver.js";
+import { traced, tracedAsync } from "../drivers/shared/start-trace.js";
 import { KernelCache } from "./kernel-cache.js";
 import { type Defines, type KernelSource, loadKernelSource } from "./kernel-source.js";
 
@@ -132,13 +133,13 @@ export class KernelStore implements Disposable {
   }
 
   async #prepare(file: string, defines: Defines): Promise<LoadedModule> {
-    const source = loadKernelSource(file, this.#sourceFolder);
+    const source = traced(`source of ${file}`, () => loadKernelSource(file, this.#sourceFolder));
     const { architecture, waveSize } = this.#device.properties;
     checkDefines(defines);
     const key = this.#key(source, defines);
-    const kept = await this.#cache.read(key);
+    const kept = await tracedAsync(`cached ${file}`, () => this.#cache.read(key));
     this.#lifetime.assertAlive();
-    const loaded = kept === undefined ? undefined : await this.#tryLoad(kept);
+    const loaded = kept === undefined ? undefined : await tracedAsync(`load ${file}`, () => this.#tryLoad(kept));
     if (loaded !== undefined) return this.#loadedModule(source, defines, loaded);
     this.#total++;
     this.#report(file);

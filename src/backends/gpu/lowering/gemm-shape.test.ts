@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { TILE_TOKEN_COUNTS, type GemmRequest, gemmShape, waveCount } from "./gemm-shape.js";
+import { TILE_TOKEN_COUNTS, type GemmRequest, gemmShape, isGemmShape, waveCount } from "./gemm-shape.js";
 
 const H200: Omit<GemmRequest, "rows" | "width"> = { gated: false, multiprocessors: 132, kind: "cuda", mostBlocks: 528 };
 
@@ -16,6 +16,18 @@ describe("gemmShape", () => {
     expect(gateAndUp).toMatchObject({ waves: { halves: 2, rows: 7, depth: 1 }, blocks: 128, splits: 1 });
     const down = gemmShape({ ...H200, rows: [4096], width: 14_336 }, 64, 64);
     expect(down).toMatchObject({ waves: { rows: 16, depth: 1 }, blocks: 16, splits: 8 });
+  });
+
+  it("gives waves of byte products 16 rows each", () => {
+    const request: GemmRequest = { ...H200, kind: "hip", rows: [14_336], width: 4096, gated: true, isInt8: true };
+    for (const tile of TILE_TOKEN_COUNTS) {
+      const { waves, sharedBytes } = gemmShape(request, tile, tile);
+      expect(waves.halves).toBe(1);
+      expect(waves.rows % 2).toBe(0);
+      expect(waveCount(waves)).toBeLessThanOrEqual(16);
+      expect(sharedBytes).toBeLessThanOrEqual(48 << 10);
+    }
+    expect(isGemmShape(request, 64, { halves: 2, rows: 2, depth: 1, splits: 1 })).toBe(false);
   });
 
   it("covers all rows and tokens, stays within its memory, and within what a block can share", () => {

@@ -1,4 +1,4 @@
-// How matmul/gemm.hip is cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
+// How matmul/gemm.hip and matmul/int8-gemm.hip are cut for matrices, tokens and a device: waves of a block along rows and along the width, blocks
 // over rows and tokens, and over how many blocks the width of a row is split where there would be too few of them.
 
 import type { ParametersOf } from "./kernel-families.js";
@@ -10,7 +10,9 @@ export type TileTokens = (typeof TILE_TOKEN_COUNTS)[number];
 const BLOCK_WEIGHTS = 32;
 /** Lane shares of a line (kernels/device/matrix-unit.h) where there are most. */
 const MAX_SHARES = 4;
+/** A block of 32 columns as halves; and as bytes with its scale and sum. */
 const BLOCK_HALF_BYTES = 64;
+const BLOCK_INT8_BYTES = 40;
 const TILE_ROWS = 16;
 /** Slabs that a split has at least: fewer only fill and drain. */
 const MIN_SLABS = 2;
@@ -52,6 +54,8 @@ export interface GemmRequest {
   readonly kind: keyof typeof STAGES;
   /** Blocks that there is memory for when rows are split. */
   readonly mostBlocks: number;
+  /** Whether the products are of bytes (matmul/int8-gemm.hip), whose waves have registers for 16 rows only. Absent: no. */
+  readonly isInt8?: boolean;
 }
 
 /** The waves of a block, as the kernel's defines have them. */
@@ -78,6 +82,7 @@ export type GemmParameters = ParametersOf<"gemm">;
 
 /** Long steps have work for every multiprocessor: each wave does as much as its registers hold. */
 const LARGE_TILE: TileWaves = { halves: 2, rows: 4, depth: 1, tokens: 2 };
+const LARGE_INT8_TILE: TileWaves = { ...LARGE_TILE, halves: 1, rows: 8 };
 
 export function waveCount({ rows, depth, tokens }: TileWaves): number {
   return rows * depth * tokens;
@@ -89,9 +94,9 @@ const MAX_SEARCHED = 4096;
 
 /** The waves of a block for steps of one tile of tokens. To be asked once for a launch: it takes a search. */
 export function gemmWaves(request: GemmRequest, tile: TileTokens): TileWaves {
-  if (tile === 128) return LARGE_TILE;
-  const { rows, width, gated, multiprocessors, kind, mostBlocks } = request;
-  const key = `${tile} ${rows.join(",")} ${width} ${gated} ${multiprocessors} ${kind} ${mostBlocks}`;
+  const { rows, width, gated, multiprocessors, kind, mostBlocks, isInt8 = false } = request;
+  if (tile === 128) return isInt8 ? LARGE_INT8_TILE : LARGE_TILE;
+  const key = `${tile} ${rows.join(",")} ${width} ${gated} ${multiprocessors} ${kind} ${mostBlocks} ${isInt8}`;
   const known = searched.get(key);
   if (known !== undefined) return known;
   const waves = bestWaves(request, tile);
@@ -112,7 +117,8 @@ export function isGemmShape(request: GemmRequest, tile: TileTokens, parameters: 
   const waves = tileWaves(tile, parameters);
   const { halves, rows, depth, splits } = parameters;
   const isWhole = !request.gated || halves === 2 || rows % 2 === 0;
-  if (!isWhole || waveCount(waves) * halves > MAX_WAVES || waveCount(waves) < MIN_BLOCK_WAVES) return false;
+  if (!isWhole || (request.isInt8 === true && halves === 2)) return false;
+  if (waveCount(waves) * halves > MAX_WAVES || waveCount(waves) < MIN_BLOCK_WAVES) return false;
   const { blocks, sharedBytes } = gemmShape(request, tile, tile, waves);
   const isSplit =
     splits === 1 || (blocks * splits <= request.mostBlocks && splits * MIN_SLABS <= slabsOf(request, waves));
@@ -138,7 +144,8 @@ export function gemmShape(
   const { kind } = request;
   const tokenBlocks = Math.ceil(tokens / tile);
   const blocks = blocksOf(request, waves);
-  const slabBytes = tile * waves.depth * MAX_SHARES * BLOCK_HALF_BYTES;
+  const blockBytes = request.isInt8 === true ? BLOCK_INT8_BYTES : BLOCK_HALF_BYTES;
+  const slabBytes = tile * waves.depth * MAX_SHARES * blockBytes;
   const sumBytes =
     Math.max(waves.depth - 1, request.gated ? 0.5 : 0) * waves.rows * waves.halves * TILE_ROWS * tile * 4;
   const stages = STAGES[kind];
@@ -169,10 +176,10 @@ function splitsOf(request: GemmRequest, waves: TileWaves, blocks: number): numbe
 
 /**
  * The waves with which the last multiprocessor is done first, for steps of one tile of tokens; of equals, most waves. Gate
- * and up of many tokens have 32 rows a wave, which halves what is read of the input in shared memory.
+ * and up of many tokens have 32 rows a wave, which halves what is read of the input in shared memory, if they are halves.
  */
 function bestWaves(request: GemmRequest, tile: Exclude<TileTokens, 128>): TileWaves {
-  const halves = request.gated && tile === 64 ? 2 : 1;
+  const halves = request.gated && tile === 64 && request.isInt8 !== true ? 2 : 1;
   const step = request.gated && halves === 1 ? 2 : 1;
   let best: TileWaves = { halves, rows: step, depth: 1, tokens: 1 };
   let bestCost = Infinity;

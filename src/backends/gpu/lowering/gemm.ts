@@ -1,4 +1,5 @@
-// Launches of matmul/gemm.hip: half rows times up to three matrices on the matrix units, or gate and up as one.
+// Launches of matmul/gemm.hip, half rows times up to three matrices on the matrix units, or gate and up as one, and of
+// matmul/int8-gemm.hip, which does the same with quantized rows.
 
 import type { Activation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
@@ -21,9 +22,17 @@ import type { MatmulInput } from "./inputs.js";
 import { matmulResults } from "./launch-results.js";
 import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 
-const FILE = "matmul/gemm";
+export type GemmInput = Extract<MatmulInput, { form: "half" | "quantized" }>;
 
-type HalfInput = Extract<MatmulInput, { form: "half" }>;
+const KERNELS = {
+  half: { family: "gemm", file: "matmul/gemm", kernel: "gemm", label: "gemm" },
+  quantized: { family: "int8-gemm", file: "matmul/int8-gemm", kernel: "int8_gemm", label: "int8 gemm" },
+} as const;
+
+function inputArguments(input: GemmInput): LaunchSpec["arguments"] {
+  if (input.form === "quantized") return { values: input.values, scales: input.scales, sums: input.sums };
+  return { halves: input.halves, row_scales: input.rowScales, halves_stride: input.stride };
+}
 
 /** Index of the smallest tile that holds `tokens` tokens; more than the largest take several blocks. */
 function tileOf(tokens: number): number {
@@ -33,12 +42,14 @@ function tileOf(tokens: number): number {
 
 export function gemmLaunch(
   context: LoweringContext,
-  input: HalfInput,
+  input: GemmInput,
   matmuls: readonly Matmul[],
   activation?: Activation,
 ): LaunchSpec {
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
+  const { family, file, kernel, label } = KERNELS[input.form];
+  const isInt8 = input.form === "quantized";
   const { device } = context.options;
   const { regions } = context;
   const request: GemmRequest = {
@@ -48,6 +59,7 @@ export function gemmLaunch(
     multiprocessors: device.multiprocessors,
     kind: context.options.kind,
     mostBlocks: regions.tileBlocks,
+    isInt8,
   };
   const types = Object.fromEntries(matmuls.map(({ type }, index) => [`TYPE${index}`, type]));
   const definesFor = (count: TileTokens, parameters: GemmParameters): Defines => {
@@ -59,7 +71,7 @@ export function gemmLaunch(
       ROW_WAVES: waves.rows,
       DEPTH_WAVES: waves.depth,
       WAVES: waveCount(waves),
-      STAGES: gemmShape(request, count, count, waves).stages,
+      ...(isInt8 ? {} : { STAGES: gemmShape(request, count, count, waves).stages }),
       MATMULS: matmuls.length,
       GATED: gated ? 1 : 0,
       BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
@@ -68,11 +80,11 @@ export function gemmLaunch(
   };
   const tuned = TILE_TOKEN_COUNTS.map((count): TunedVariant<GemmParameters> =>
     context.choices.variant<GemmParameters>({
-      family: "gemm",
+      family,
       key: `${gated ? "gated " : ""}${Object.values(types).join(",")} ${request.rows.join("+")}x${width} t${count}`,
       usual: usualGemmParameters(request, count),
       isValid: (parameters) => isGemmShape(request, count, parameters),
-      moduleOf: (parameters) => ({ file: FILE, defines: definesFor(count, parameters) }),
+      moduleOf: (parameters) => ({ file, defines: definesFor(count, parameters) }),
     }),
   );
   const cut = (tile: number, tokens: number): GemmShape => {
@@ -85,10 +97,10 @@ export function gemmLaunch(
     return cut(tileOf(tokens), tokens);
   };
   return {
-    label: gated ? "gate and up, gemm" : "gemm",
-    file: FILE,
+    label: gated ? `gate and up, ${label}` : label,
+    file,
     variants: TILE_TOKEN_COUNTS.map((count, tile) => ({
-      kernel: "gemm",
+      kernel,
       defines: definesFor(count, tuned[tile].parameters),
       sharedBytes: cut(tile, count).sharedBytes,
       tuned: tuned[tile],
@@ -96,9 +108,7 @@ export function gemmLaunch(
     choose: (size) => tileOf(rowsOf(size, rows)),
     arguments: {
       ...matmulArguments(matmuls, MAX_LAUNCHED.gemm),
-      halves: input.halves,
-      row_scales: input.rowScales,
-      halves_stride: input.stride,
+      ...inputArguments(input),
       row_count: context.rowCount(rows),
       partial: regions.tilePartial,
       arrivals: regions.tileArrivals,

@@ -20,6 +20,14 @@ describe("gemvShape", () => {
     }
   });
 
+  it("streams four rows of gate and of up together on cards that are short of issue slots", () => {
+    const gated = { ...H200, rows: [14_336], width: 4096, form: "gated to quantized rows" } as const;
+    const rowsOf = (waveSize: 32 | 64, multiprocessors: number, rows = 14_336): number =>
+      gemvShape({ ...gated, rows: [rows], waveSize, multiprocessors }, 1).defines.ROWS;
+    expect([rowsOf(64, 304), rowsOf(64, 256), rowsOf(64, 120), rowsOf(32, 256)]).toEqual([4, 4, 2, 2]);
+    expect(rowsOf(64, 304, 512)).toBe(2);
+  });
+
   it("cuts a matrix alike for every number of tokens", () => {
     for (const width of [896, 4096, 28_672]) {
       const request: GemvRequest = { ...H200, rows: [896], width, form: "plain" };

@@ -22,6 +22,8 @@ const BLOCKS_WANTED = 16;
 const BLOCK_WEIGHTS = 32;
 /** Rows for each wave that a card wants from which on a wave of 64 takes four at a time. */
 const VOCABULARY_ROWS = 16;
+/** Multiprocessors of cards of CDNA3 and CDNA4 (228 to 304); older ones have up to 120. */
+const LARGE_CDNA = 200;
 /** Columns from which two waves share a row. */
 const LONG_ROW = 8192;
 
@@ -67,7 +69,9 @@ export function usualGemvParameters(
   const isSmall = allRows < wavesWanted * 2;
   // Vocabularies: more rows for what is decoded and merged once for all of them.
   const isLarge = waveSize === 64 && allRows >= wavesWanted * VOCABULARY_ROWS && !floats;
-  const rowsTogether = isLarge && !gated ? 4 : rowsTogetherFor(tokens, gated, isSmall, floats);
+  const isLongGated = gated && tokens === 1 && isShortOfSlots(waveSize, multiprocessors) && allRows >= wavesWanted;
+  const rowsTogether =
+    !floats && (isLongGated || (isLarge && !gated)) ? 4 : rowsTogetherFor(tokens, gated, isSmall, floats);
   const sweepBlocks = Math.floor(width / BLOCK_WEIGHTS);
   // A wave of 64 that shared a row of 4096 would have one weight block of it, and its sums to merge for that.
   let split = waveSize === 32 && (gated || width >= LONG_ROW) && sweepBlocks >= waveSize * 2 ? 2 : 1;
@@ -80,6 +84,14 @@ export function usualGemvParameters(
   // Plain floats take four registers for 16 bytes and none to decode them.
   const depth = floats && waveSize === 64 && tokens === 1 ? MAX_DEPTH : depthOf(tokens, gated, width, waveSize);
   return { rows: rowsTogether, split, depth, threads, blocks: BLOCKS_WANTED };
+}
+
+/**
+ * CDNA3 and CDNA4 have the fewest issue slots for each byte of their bandwidth: gate and up take twice the rows at a time, with
+ * half of the waves that would find room on a SIMD, which are still as many as a launch gives it.
+ */
+function isShortOfSlots(waveSize: 32 | 64, multiprocessors: number): boolean {
+  return waveSize === 64 && multiprocessors >= LARGE_CDNA;
 }
 
 export function usualThreads(waveSize: 32 | 64): number {

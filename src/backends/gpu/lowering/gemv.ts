@@ -3,7 +3,8 @@
 import type { Activation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { ModuleRequest } from "../kernels/kernel-store.js";
-import type { LaunchSize, LaunchSpec } from "./launch.js";
+import { laneShape, takesLanes } from "./lane-gemv-shape.js";
+import type { LaunchSize, LaunchSpec, LaunchVariant, MemoryPlace } from "./launch.js";
 import { isNormedShape, MAX_NORMED_ROWS, normedShape, usualNormedParameters } from "./fused-norm-shape.js";
 import {
   type GemvParameters,
@@ -35,6 +36,16 @@ export interface GemvTarget {
   readonly gated?: Activation;
   /** In place of f32 rows. */
   readonly quantized?: QuantizedPlace;
+  /** In steps of one row, beside the f32 row: what the norm of the next matmul needs of it. */
+  readonly handed?: HandedRow;
+}
+
+/** A row times the weight of a norm, quantized, and the sums of squares of its blocks of 32. */
+export interface HandedRow {
+  readonly quantized: QuantizedPlace;
+  readonly squares: MemoryPlace;
+  readonly weight: MemoryPlace | number;
+  readonly weightType: number;
 }
 
 export function gemvLaunch(
@@ -43,7 +54,8 @@ export function gemvLaunch(
   matmuls: readonly Matmul[],
   target: GemvTarget = {},
 ): LaunchSpec {
-  const { gated: activation, quantized } = target;
+  const { gated: activation, quantized, handed } = target;
+  const written = quantized ?? handed?.quantized;
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
   const floats = input.form === "floats";
@@ -63,14 +75,17 @@ export function gemvLaunch(
   const isNormed = (bucket: TokenBucket): boolean => normed !== undefined && bucket <= MAX_NORMED_ROWS;
   const shapeOf = (bucket: TokenBucket, parameters: GemvParameters): GemvShape =>
     isNormed(bucket) ? normedShape(request, bucket, parameters) : gemvShape(request, bucket, parameters);
-  const definesFor = (bucket: TokenBucket, shape: GemvShape): Defines => ({
-    ...types,
-    ...definesOf(shape, floats),
+  const common = (bucket: TokenBucket): Defines => ({
     MATMULS: gated ? 1 : matmuls.length,
     GATED: gated ? 1 : 0,
     BIAS_TYPE: matmuls.find(({ biasType }) => biasType !== undefined)?.biasType ?? 0,
     TOKENS: bucket,
     ...matmulDefines(matmuls, activation),
+  });
+  const definesFor = (bucket: TokenBucket, shape: GemvShape): Defines => ({
+    ...types,
+    ...definesOf(shape, floats),
+    ...common(bucket),
     ...(normed !== undefined && isNormed(bucket) ? { WEIGHT_TYPE: normed.weightType } : {}),
   });
   const tuned = chosenParameters(context, request, {
@@ -78,17 +93,20 @@ export function gemvLaunch(
     isNormed,
     moduleOf: (bucket, parameters) => ({ file, defines: definesFor(bucket, shapeOf(bucket, parameters)) }),
   });
-  const shapes = TOKEN_BUCKETS.map((bucket, index) => shapeOf(bucket, tuned[index].parameters));
+  const lanes = input.form === "quantized" ? laneVariant(context, input, matmuls, target) : undefined;
+  const variants = TOKEN_BUCKETS.map((bucket, index): GemvVariant => {
+    const kernel = `${stem}_${bucket}`;
+    if (bucket === 1 && lanes !== undefined)
+      return { ...lanes, kernel, defines: { ...types, ...lanes.defines, ...common(bucket) } };
+    const shape = shapeOf(bucket, tuned[index].parameters);
+    const { blocks, passes, sharedBytes } = shape;
+    return { kernel, defines: definesFor(bucket, shape), sharedBytes, tuned: tuned[index], blocks, passes };
+  });
   const choose = (size: LaunchSize): number => bucketOf(rowsOf(size, rows));
   return {
     label: gated ? "gate and up" : "gemv",
     file,
-    variants: TOKEN_BUCKETS.map((bucket, index) => ({
-      kernel: `${stem}_${bucket}`,
-      defines: definesFor(bucket, shapes[index]),
-      sharedBytes: shapes[index].sharedBytes,
-      tuned: tuned[index],
-    })),
+    variants,
     choose,
     arguments: {
       ...matmulArguments(matmuls, MAX_LAUNCHED.gemv),
@@ -102,9 +120,12 @@ export function gemvLaunch(
             normed_stride: normed?.stride ?? 0,
             norm_weight: normed?.weight ?? 0,
             norm_epsilon: normed?.epsilon ?? 0,
-            quantized_values: quantized?.values ?? 0,
-            quantized_scales: quantized?.scales ?? 0,
-            quantized_sums: quantized?.sums ?? 0,
+            squares: normed?.squares ?? 0,
+            quantized_values: written?.values ?? 0,
+            quantized_scales: written?.scales ?? 0,
+            quantized_sums: written?.sums ?? 0,
+            handed_squares: handed?.squares ?? 0,
+            handed_norm: handed?.weight ?? 0,
           }),
       row_count: context.rowCount(rows),
       width,
@@ -113,14 +134,43 @@ export function gemvLaunch(
     results:
       quantized === undefined ? matmulResults(matmuls, gated) : quantizedResults(quantized, rows, matmuls[0].outputs),
     sized: (size) => {
-      const { blocks, passes } = shapes[choose(size)];
+      const { blocks, passes } = variants[choose(size)];
       return { blocks0: blocks[0], blocks1: blocks[1] ?? 0, blocks2: blocks[2] ?? 0, passes };
     },
     grid: (size) => {
       const choice = choose(size);
-      const blocks = shapes[choice].blocks.reduce((sum, count) => sum + count, 0);
+      const blocks = variants[choice].blocks.reduce((sum, count) => sum + count, 0);
       return [blocks, Math.ceil(rowsOf(size, rows) / TOKEN_BUCKETS[choice]), 1];
     },
+  };
+}
+
+interface GemvVariant extends LaunchVariant {
+  readonly blocks: readonly number[];
+  readonly passes: number;
+}
+
+/** The kernel of one token whose lanes keep their part of the input, where the device and the input are for it. */
+function laneVariant(
+  { options }: LoweringContext,
+  { normed }: Extract<GemvInput, { form: "quantized" }>,
+  matmuls: readonly Matmul[],
+  { gated, handed }: GemvTarget,
+): Omit<GemvVariant, "kernel"> | undefined {
+  const [{ width, outputs }] = matmuls;
+  if (!takesLanes(options, width) || (normed !== undefined && normed.squares === undefined)) return undefined;
+  const { defines, blocks } = laneShape({
+    rows: gated === undefined ? matmuls.map((matmul) => matmul.outputs) : [outputs],
+    width,
+    types: matmuls.map(({ type }) => type),
+    form: gated === undefined ? (handed === undefined ? "plain" : "handed") : "gated",
+    multiprocessors: options.device.multiprocessors,
+  });
+  const handing = handed === undefined ? {} : { HANDED: 1, HANDED_TYPE: handed.weightType };
+  return {
+    defines: { ...defines, PREPARED: normed === undefined ? 0 : 1, ...handing },
+    blocks,
+    passes: defines.PASSES,
   };
 }
 

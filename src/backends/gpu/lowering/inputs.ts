@@ -25,6 +25,10 @@ export interface NormedRows {
   readonly weight: MemoryPlace | number;
   readonly weightType: number;
   readonly epsilon: number;
+  /**
+   * In steps of one row the launch before has left it times the weight, quantized, and the sums of squares of its blocks here.
+   */
+  readonly squares?: MemoryPlace;
 }
 
 export type MatmulInput =
@@ -58,6 +62,7 @@ const FORMS: Readonly<Record<MatmulMethod, InputForm>> = {
   gemv: "quantized",
   "gemv-float": "floats",
   gemm: "half",
+  "int8-gemm": "quantized",
   "wide-gemm": "panels",
   "gemm-float": "floats",
   blas: "half",
@@ -94,19 +99,27 @@ export interface PreparedInput {
   readonly input: MatmulInput;
 }
 
+export interface NormOptions {
+  /** Where the launch before has left the sums of squares of single rows (NormedRows). */
+  readonly squares?: MemoryPlace | undefined;
+  /** Whether single rows too are normed by a launch of their own. */
+  readonly apart?: boolean;
+}
+
 export function prepareInput(
   context: LoweringContext,
   source: ValuePlace,
   norm: WeightedRmsNorm | undefined,
   form: InputForm,
+  { squares, apart = false }: NormOptions = {},
 ): PreparedInput {
   if (form === "floats" && norm === undefined)
     return { launches: [], input: { form, input: source.place, stride: source.stride } };
   const input = inputPlace(context, form, context.regions.input, source);
   const launch = preparation(context, source, norm, input);
-  if (input.form !== "quantized" || norm === undefined || !canNormThere(context, source))
+  if (apart || input.form !== "quantized" || norm === undefined || !canNormThere(context, source))
     return { launches: [launch], input };
-  const normed = normedRows(context, source, norm);
+  const normed = { ...normedRows(context, source, norm), ...(squares === undefined ? {} : { squares }) };
   return {
     launches: [
       { ...launch, grid: (size) => (rowsOf(size, source.rows) <= MAX_NORMED_ROWS ? NOTHING : launch.grid(size)) },
@@ -140,7 +153,7 @@ export function normedRows(
 }
 
 /** Not in deterministic mode: a row's bits would depend on how many others there are. */
-function canNormThere({ options }: LoweringContext, source: ValuePlace): boolean {
+export function canNormThere({ options }: LoweringContext, source: ValuePlace): boolean {
   return !options.deterministic && isAligned(source) && canBeNormed(source.width);
 }
 

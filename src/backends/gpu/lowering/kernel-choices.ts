@@ -115,7 +115,7 @@ export class KernelChoices {
     isValid: (parameters: Parameters) => boolean,
   ): Parameters {
     const module = moduleOf(usual);
-    if (!this.isWrong(module) || (this.#wrongOfFile.get(module.file) ?? 0) >= MAX_WRONG_VARIANTS) return usual;
+    if (!this.isWrong(module) || this.isGivenUp(module.file)) return usual;
     return this.neighbours(family, usual).find(isValid) ?? usual;
   }
 
@@ -150,6 +150,11 @@ export class KernelChoices {
 
   isWrong(module: ModuleRequest): boolean {
     return this.#wrong.size > 0 && this.#wrong.has(moduleName(module));
+  }
+
+  /** Whether too many modules of a file are wrong to go on with it: another kernel replaces it if there is one. */
+  isGivenUp(file: string): boolean {
+    return (this.#wrongOfFile.get(file) ?? 0) >= MAX_WRONG_VARIANTS;
   }
 
   /** The launch, with kernels that are compiled with few optimizations in place of wrong ones. */

@@ -41,6 +41,17 @@ export const KERNEL_FAMILIES = {
     reorders: ["depth", "splits"],
     poor: { halves: 1, rows: 2, depth: 1, splits: 1 },
   },
+  /** matmul/int8-gemm.hip: the same. */
+  "int8-gemm": {
+    parameters: {
+      halves: [1],
+      rows: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
+      depth: [1, 2, 4],
+      splits: [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16],
+    },
+    reorders: ["depth", "splits"],
+    poor: { halves: 1, rows: 2, depth: 1, splits: 1 },
+  },
   /** matmul/wide-gemm.hip: teams of a block that multiply, and blocks that share a tile (0: all share the slabs of all tiles). */
   "wide-gemm": {
     parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 4] },

@@ -15,6 +15,7 @@ import { gatedNorm, gluGives } from "./glu.js";
 import { slotInput } from "./grouped-gemm.js";
 import type { HandedInput, MatmulInput, SlotInput } from "./inputs.js";
 import { lowerLatentQuery, lowerLatentStore } from "./latent.js";
+import type { HandedRow } from "./gemv.js";
 import { MatmulLowering } from "./matmul-groups.js";
 import { lowerOperation } from "./operation-table.js";
 import { lowerResults } from "./results.js";
@@ -47,6 +48,8 @@ export function lowerStep(context: LoweringContext, size: LoweringSize): readonl
   const items: StepItem[] = [];
   /** What the group before has left for this one. */
   let handed: HandedInput | undefined;
+  /** What it has made ready of single rows for this one's norm. */
+  let prepared: HandedRow | undefined;
   const networks = new Map(experts.map((network) => [network.firstGroup, network]));
   for (let index = 0; index < groups.length; index++) {
     const found = networks.get(index);
@@ -54,14 +57,18 @@ export function lowerStep(context: LoweringContext, size: LoweringSize): readonl
     if (network !== undefined) {
       items.push(...network.items);
       ({ handed } = network);
+      prepared = undefined;
       index += network.groupCount - 1;
       continue;
     }
     const group = groups[index];
     const next =
       handedSlots(context, group, index, size) ?? handedOn(context, matmuls, group, groups.at(index + 1), index + 1);
-    items.push(...lowerGroup(context, matmuls, index, handed, next));
+    const following = networks.has(index + 1) ? undefined : groups.at(index + 1);
+    const prepares = matmuls.preparedFor(group, handed, following);
+    items.push(...lowerGroup(context, matmuls, index, { handed, next, prepared, prepares }));
     handed = next;
+    prepared = prepares;
   }
   if (program.logits !== undefined) items.push(...lowerResults(context, program.logits));
   return items.map((item) => (isLaunch(item) ? context.choices.careful(item) : item));
@@ -141,22 +148,30 @@ function gives(context: LoweringContext, matmuls: MatmulLowering, group: Group, 
   return operation.kind === "attention" && (form !== "quantized" || operation.valueWidth % 32 === 0);
 }
 
-/** Kernels compute tiles from the step's tokens: those that are split into turns must begin with whole tiles. */
-function attentionGivesPanels({ values, regions }: LoweringContext, group: Group): boolean {
+/** Kernels compute tiles from the step's tokens: where those are split into turns, each must begin with whole tiles. */
+function attentionGivesPanels({ values, regions, options }: LoweringContext, group: Group): boolean {
+  const { tokens } = regions.attention;
   return (
     group.form === "single" &&
     group.operation.kind === "attention" &&
     values[group.operation.out].width % SLAB_COLUMNS === 0 &&
-    regions.attention.tokens % MAX_PANEL_TOKENS === 0
+    (tokens % MAX_PANEL_TOKENS === 0 || tokens >= options.limits.maxTokens)
   );
+}
+
+/** What passes between a group and its neighbours beside values. */
+interface Handing {
+  readonly handed: HandedInput | undefined;
+  readonly next: HandedInput | undefined;
+  readonly prepared: HandedRow | undefined;
+  readonly prepares: HandedRow | undefined;
 }
 
 function lowerGroup(
   context: LoweringContext,
   matmuls: MatmulLowering,
   index: number,
-  left: HandedInput | undefined,
-  next: HandedInput | undefined,
+  { handed: left, next, prepared, prepares }: Handing,
 ): readonly StepItem[] {
   const { groups } = context.options.fused;
   const group = groups[index];
@@ -164,11 +179,11 @@ function lowerGroup(
   const [handed, slots] = left?.form === "slots" ? [undefined, left] : [left, undefined];
   switch (group.form) {
     case "matmuls":
-      return matmuls.project(group, handed);
+      return matmuls.project(group, handed, prepared);
     case "matmul-add":
-      return matmuls.projectAdd(group, handed);
+      return matmuls.projectAdd(group, handed, prepares);
     case "gated-matmul":
-      return matmuls.gated(group, handed, wanted);
+      return matmuls.gated(group, handed, wanted, prepared);
     case "norm-add":
       return [normRows(context, { ...group.norm, out: group.sum.out }, group.residual)];
     case "head-store": {

@@ -7,13 +7,23 @@ import type { MatmulOperation, ValueId } from "../../../graph/operation.js";
 import type { LaunchSpec } from "./launch.js";
 import { type MatmulMethod, matmulMethod } from "./matmul-selection.js";
 import { classOf, type LoweringContext, type LoweringSize, type ValuePlace } from "./context.js";
-import { formFor, type InputForm, inputPlace, prepareInput, type MatmulInput } from "./inputs.js";
+import {
+  canNormThere,
+  formFor,
+  type HandedInput,
+  type InputForm,
+  inputPlace,
+  prepareInput,
+  type MatmulInput,
+} from "./inputs.js";
 import { gatedBlasMatmuls, blasMatmul } from "./blas-matmuls.js";
+import { normsApart, takesLanes } from "./lane-gemv-shape.js";
 import { launchable, type Matmul, MAX_LAUNCHED, matmulOf, type MatmulTarget } from "./matmul.js";
-import { matmulsOf } from "./regions.js";
+import { capacityOf, matmulsOf, quantizedPlace } from "./regions.js";
 import { gluRows } from "./glu.js";
-import { gemvLaunch } from "./gemv.js";
+import { gemvLaunch, type HandedRow } from "./gemv.js";
 import { gemmLaunch } from "./gemm.js";
+import { takesInt8Gemm } from "./int8-gemm.js";
 import { wideGemmLaunch, type WideGemmOptions } from "./wide-gemm.js";
 import { SLAB_COLUMNS, takesWideGemm } from "./wide-gemm-shape.js";
 import { gemmFloatLaunch } from "./gemm-float.js";
@@ -43,13 +53,14 @@ export class MatmulLowering {
   project(
     { norm, matmuls }: Pick<MatmulsGroup, "norm" | "matmuls">,
     handed: MatmulInput | undefined,
+    prepared?: HandedRow,
   ): readonly StepItem[] {
     const context = this.#context;
     const targeted = matmuls.map((operation) => ({
       operation,
       matmul: matmulOf(context, operation, { out: context.matrix(operation.out) }),
     }));
-    return this.#matmuls(norm, targeted, handed);
+    return this.#matmuls(norm, targeted, handed, { prepared });
   }
 
   /** A matmul whose input is there as f16 and as f32; and `other`, of weights of the same type, beside it. */
@@ -70,9 +81,39 @@ export class MatmulLowering {
     return this.#matmuls(undefined, matmuls, handed);
   }
 
-  projectAdd({ matmul, residual, sum }: MatmulAddGroup, handed: MatmulInput | undefined): readonly StepItem[] {
+  /** `handed`: what is left for the next group besides the sum. */
+  projectAdd(
+    { matmul, residual, sum }: MatmulAddGroup,
+    input: MatmulInput | undefined,
+    handed?: HandedRow,
+  ): readonly StepItem[] {
     const target = { out: this.#context.matrix(sum.out), residual: this.#context.matrix(residual) };
-    return this.#matmuls(undefined, [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }], handed);
+    const matmuls = [{ operation: matmul, matmul: matmulOf(this.#context, matmul, target) }];
+    return this.#matmuls(undefined, matmuls, input, { handed });
+  }
+
+  /**
+   * What a matmul with a residual leaves of single rows for the norm that the next group begins with: where the device has such
+   * kernels, and its own input does not lie where the next one's is made.
+   */
+  preparedFor(group: Group, input: HandedInput | undefined, next: Group | undefined): HandedRow | undefined {
+    const context = this.#context;
+    if (group.form !== "matmul-add" || input?.form !== "quantized" || this.#method(group.matmul, input) !== "gemv")
+      return undefined;
+    if (next?.form !== "matmuls" && next?.form !== "gated-matmul") return undefined;
+    const { norm } = next;
+    if (norm?.input !== group.sum.out || !matmulsOf(next).some((matmul) => this.#method(matmul) === "gemv"))
+      return undefined;
+    const row = context.matrix(norm.input);
+    const widths = [context.values[group.matmul.input].width, row.width];
+    if (!canNormThere(context, row) || !widths.every((width) => takesLanes(context.options, width))) return undefined;
+    const { input: region, squares } = context.regions;
+    return {
+      quantized: quantizedPlace(region, capacityOf(context.options, row.rows), row.width),
+      squares,
+      weight: context.weight(norm.weight),
+      weightType: context.typeOf(norm.weight),
+    };
   }
 
   /** Gate and up; writes the result to `wanted` if given, else as f32 rows. */
@@ -80,6 +121,7 @@ export class MatmulLowering {
     { norm, gate, up, activation }: GatedMatmulGroup,
     handed: MatmulInput | undefined,
     wanted: MatmulInput | undefined,
+    prepared?: HandedRow,
   ): readonly StepItem[] {
     const context = this.#context;
     const out = context.matrix(activation.out);
@@ -87,7 +129,7 @@ export class MatmulLowering {
     const [first, second] = [gate, up].map((operation) => matmulOf(context, operation, { out }));
     const together = this.#method(up, handed) === method && launchable([first, second], 2).length === 1;
     if (together && (method === "gemv" || method === "gemv-float")) {
-      const { launches, input } = this.#input(norm, gate, method, handed);
+      const { launches, input } = this.#input(norm, gate, method, handed, prepared);
       if (input.form === "half" || input.form === "panels") throw new TypeError("a GEMV does not take f16 rows");
       return [
         ...launches,
@@ -97,12 +139,13 @@ export class MatmulLowering {
         }),
       ];
     }
-    if (together && (method === "gemm" || method === "wide-gemm") && first.type === second.type) {
+    const isGemm = method === "gemm" || method === "int8-gemm" || method === "wide-gemm";
+    if (together && isGemm && first.type === second.type) {
       const { launches, input } = this.#input(norm, gate, method, handed);
       const panels = wanted?.form === "panels" ? wanted : undefined;
-      return [...launches, halfGemm(context, input, [first, second], { gated: activation.activation, panels })];
+      return [...launches, anyGemm(context, input, [first, second], { gated: activation.activation, panels })];
     }
-    return this.#gatedApart({ norm, gate, up, activation }, handed, wanted);
+    return this.#gatedApart({ norm, gate, up, activation }, handed, wanted, prepared);
   }
 
   /** A dense gated network from its norm to the sum with a residual, where values in between have no memory. */
@@ -126,6 +169,7 @@ export class MatmulLowering {
     { norm, gate, up, activation: { activation, out: result } }: Omit<GatedMatmulGroup, "form" | "parts">,
     handed: MatmulInput | undefined,
     wanted: MatmulInput | undefined,
+    prepared: HandedRow | undefined,
   ): readonly StepItem[] {
     const context = this.#context;
     const operations = [gate, up];
@@ -142,7 +186,7 @@ export class MatmulLowering {
       matmul: matmulOf(context, operation, { out: places[index] }),
     }));
     const unit = gluRows(context, activation, { gate: places[0], up: places[1], out });
-    return [...this.#matmuls(norm, matmuls, handed), unit];
+    return [...this.#matmuls(norm, matmuls, handed, { prepared }), unit];
   }
 
   /** The form in which this group could take its input from the group before, if all its matmuls agree. */
@@ -188,66 +232,84 @@ export class MatmulLowering {
     norm: WeightedRmsNorm | undefined,
     matmuls: readonly { readonly operation: MatmulOperation; readonly matmul: Matmul }[],
     handed: MatmulInput | undefined,
+    {
+      prepared,
+      handed: left,
+    }: { readonly prepared?: HandedRow | undefined; readonly handed?: HandedRow | undefined } = {},
   ): readonly StepItem[] {
     const items: StepItem[] = [];
-    for (const method of ["gemv", "gemv-float", "gemm", "wide-gemm", "gemm-float", "blas"] as const) {
+    for (const method of ["gemv", "gemv-float", "gemm", "int8-gemm", "wide-gemm", "gemm-float", "blas"] as const) {
       const own = matmuls.filter(({ operation }) => this.#method(operation, handed) === method);
       if (own.length === 0) continue;
-      const { launches, input } = this.#input(norm, own[0].operation, method, handed);
+      const { launches, input } = this.#input(norm, own[0].operation, method, handed, prepared);
       items.push(
         ...launches,
         ...this.#multiply(
           method,
           input,
           own.map(({ matmul }) => matmul),
+          left,
         ),
       );
     }
     return items;
   }
 
-  #multiply(method: MatmulMethod, input: MatmulInput, matmuls: readonly Matmul[]): readonly StepItem[] {
+  #multiply(
+    method: MatmulMethod,
+    input: MatmulInput,
+    matmuls: readonly Matmul[],
+    handed: HandedRow | undefined,
+  ): readonly StepItem[] {
     const context = this.#context;
     if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
     if (method === "gemm-float" && input.form === "floats")
       return matmuls.map((matmul) => gemmFloatLaunch(context, input, matmul));
-    if (input.form === "half" || input.form === "panels")
-      return launchable(matmuls, MAX_LAUNCHED.gemm).map((together) => halfGemm(context, input, together));
-    return launchable(matmuls, MAX_LAUNCHED.gemv).map((together) => gemvLaunch(context, input, together));
+    if (method === "int8-gemm" || input.form === "half" || input.form === "panels")
+      return launchable(matmuls, MAX_LAUNCHED.gemm).map((together) => anyGemm(context, input, together));
+    return launchable(matmuls, MAX_LAUNCHED.gemv).map((together) =>
+      gemvLaunch(context, input, together, handed === undefined ? {} : { handed }),
+    );
   }
 
   #input(
     norm: WeightedRmsNorm | undefined,
-    { input }: MatmulOperation,
+    { input, weight }: MatmulOperation,
     method: MatmulMethod,
     handed: MatmulInput | undefined,
+    prepared?: HandedRow,
   ): { readonly launches: readonly LaunchSpec[]; readonly input: MatmulInput } {
     if (handed !== undefined) return { launches: [], input: handed };
-    return prepareInput(this.#context, this.#context.matrix(norm?.input ?? input), norm, formFor(method));
+    const source = this.#context.matrix(norm?.input ?? input);
+    const squares = prepared?.squares;
+    const apart = squares === undefined && normsApart(this.#context.options, this.#context.options.weights[weight]);
+    return prepareInput(this.#context, source, norm, formFor(method), { squares, apart });
   }
 
   /** `handed`: half rows that are there already are multiplied as they are. */
   #method({ weight, input, out }: MatmulOperation, handed?: MatmulInput): MatmulMethod {
-    const { options, values } = this.#context;
-    return matmulMethod(options.weights[weight], classOf(this.#size, values[input].rows), {
+    const { options, values, choices } = this.#context;
+    const batch = classOf(this.#size, values[input].rows);
+    return matmulMethod(options.weights[weight], batch, {
       deterministic: options.deterministic,
       blas: this.#size.blas,
       router: this.#context.isRouted(out),
       exact: options.fused.program.kv.states !== undefined,
       wide: handed?.form !== "half" && takesWideGemm(options, options.weights[weight]),
+      int8: handed?.form !== "half" && takesInt8Gemm(options, options.weights[weight], batch, choices),
     });
   }
 }
 
-/** A GEMM of f16 rows, by the kernel that takes them in this order. */
-function halfGemm(
+/** A GEMM, by the kernel that takes rows of this form in this order. */
+function anyGemm(
   context: LoweringContext,
   input: MatmulInput,
   matmuls: readonly Matmul[],
   options: WideGemmOptions = {},
 ): LaunchSpec {
   if (input.form === "panels") return wideGemmLaunch(context, input, matmuls, options);
-  if (input.form !== "half") throw new TypeError("a GEMM takes f16 rows");
+  if (input.form === "floats") throw new TypeError("a GEMM takes no f32 rows");
   return gemmLaunch(context, input, matmuls, options.gated);
 }
 

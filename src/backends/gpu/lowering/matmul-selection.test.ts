@@ -42,6 +42,15 @@ describe("matmulMethod", () => {
     expect(matmulMethod(weight("Q8_0"), "large", router)).toBe("gemm");
   });
 
+  it("takes products of bytes where they are said to take less time, but not in small batches, nor instead of BLAS", () => {
+    const methods = [8, 9, 33, 384].map((rows) =>
+      matmulMethod(weight("Q8_0"), batchClass(rows), { ...ANY, int8: true }),
+    );
+    expect(methods).toEqual(["gemv", "int8-gemm", "int8-gemm", "blas"]);
+    expect(matmulMethod(weight("Q8_0"), "huge", { ...ANY, int8: true, blas: false })).toBe("int8-gemm");
+    expect(matmulMethod(weight("Q8_0"), "large", { ...ANY, int8: true, deterministic: true })).toBe("gemv");
+  });
+
   it("does without a BLAS library if there is none, or if dequantizing would take too much memory", () => {
     expect(matmulMethod(weight("Q4_K"), "huge", { ...ANY, blas: false })).toBe("gemm");
     expect(matmulMethod(weight("Q4_K", 4096, 128_256), "huge", ANY)).toBe("gemm");

@@ -3,7 +3,8 @@
 //               mode, which must give a row the same bits in every batch
 //   gemv-float  the same with f32 inputs, for plain floats
 //   gemm        larger batches: f16 inputs on the matrix units, weights dequantized on the way
-//   wide-gemm   the same by the wide products of some cards, whose inputs lie in another order
+//   int8-gemm   the same with inputs quantized to 8 bits, on cards and for types where products of bytes take less time
+//   wide-gemm   gemm by the wide products of some cards, whose inputs lie in another order
 //   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats in very large
 //               batches, and for F32 weights of models with recurrent layers
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
@@ -21,7 +22,7 @@ const MAX_UNPACKED_BYTES = 512 << 20;
 
 /** Batch sizes that a plan is lowered for: up to 8 rows, up to 32, fewer than the BLAS library is used for, more. */
 export type BatchClass = "small" | "medium" | "large" | "huge";
-export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "wide-gemm" | "gemm-float" | "blas";
+export type MatmulMethod = "gemv" | "gemv-float" | "gemm" | "int8-gemm" | "wide-gemm" | "gemm-float" | "blas";
 
 /** Plain floats by the id of their type: F32, F16, BF16. */
 const PLAIN_TYPES: ReadonlySet<number> = new Set([0, 1, 30]);
@@ -50,6 +51,8 @@ export interface MethodOptions {
   readonly exact?: boolean;
   /** Whether the device has the wide products of kernels/matmul/wide-gemm.hip for this weight. Absent: no. */
   readonly wide?: boolean;
+  /** Whether this batch takes products of bytes with this weight (int8-gemm.ts). Absent: no. */
+  readonly int8?: boolean;
 }
 
 /** Whether a matmul with this weight keeps the precision of f32 in every batch. */
@@ -61,7 +64,7 @@ export function keepsPrecision({ layout }: TensorDescriptor, exact: boolean): bo
 export function matmulMethod(
   weight: TensorDescriptor,
   batch: BatchClass,
-  { deterministic, blas, router = false, exact = false, wide = false }: MethodOptions,
+  { deterministic, blas, router = false, exact = false, wide = false, int8 = false }: MethodOptions,
 ): MatmulMethod {
   const plain = isPlain(weight);
   const gemv = plain ? "gemv-float" : "gemv";
@@ -72,6 +75,7 @@ export function matmulMethod(
   // A router has so few rows that tiles of its results would leave most of a device idle.
   if (plain && router) return batch === "huge" ? "gemm-float" : gemv;
   if (batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES) return "blas";
+  if (int8) return "int8-gemm";
   return wide && !plain ? "wide-gemm" : "gemm";
 }
 

@@ -115,6 +115,11 @@ export function planOutputs(outputs: readonly OutputRequest[], vocabularySize: n
   return { rows, vocabularySize, scored, payloadWords, resultWords, wholeRows };
 }
 
+/** The word of the results with the token that an output chooses: its token or its first candidate. */
+export function chosenWord({ rows }: OutputPlan, output: number): number {
+  return rows[output].resultStart + RESULT_HEAD_WORDS;
+}
+
 function choiceOf({ sampling, top }: TokenWant, vocabularySize: number): DeviceChoice {
   return Math.min(top, vocabularySize) > MAX_DEVICE_CANDIDATES ? "none" : deviceChoice(sampling);
 }

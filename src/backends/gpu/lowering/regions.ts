@@ -52,6 +52,8 @@ export interface Regions {
   readonly input: MemoryPlace;
   /** A matmul's input, left there by the group before it. */
   readonly handedInput: MemoryPlace;
+  /** Of a row that its writer leaves ready for a norm (lane-gemv-shape.ts): the sums of squares of its blocks of 32. */
+  readonly squares: MemoryPlace;
   readonly gate: MemoryPlace;
   readonly up: MemoryPlace;
   readonly attention: AttentionRegion;
@@ -102,6 +104,7 @@ export function planRegions(options: GpuLoweringOptions): Regions {
     slots,
     input: scratch.reserve(mostInput),
     handedInput: scratch.reserve(mostInput),
+    squares: scratch.reserve(Math.max(0, ...program.values.map(({ width }) => Math.ceil(width / 32))) * FLOAT_BYTES),
     gate: scratch.reserve(pairBytes),
     up: scratch.reserve(pairBytes),
     attention,

@@ -57,6 +57,7 @@ function lowerEmbed(context: LoweringContext, { table, scale, out }: EmbedOperat
     arguments: {
       table: context.weight(table),
       tokens: context.stepField("tokens"),
+      results: context.regions.results,
       row_count: context.rowCount(target.rows),
       out: target.place,
       width: target.width,

@@ -162,6 +162,19 @@ export function packStep(
   return { tokens: tokens.length, sequences, outputs: step.outputs.length, scored, tiles, longest, longestRun };
 }
 
+/** Replaces tokens that the previous step chooses by references to its results: −1 less the word that `wordOf` names. */
+export function packPreviousTokens(
+  { offsets }: StepLayout,
+  target: DataView,
+  { previousOutputs }: StepInput,
+  wordOf: (output: number) => number,
+): void {
+  if (previousOutputs === undefined) return;
+  const ints = new Int32Array(target.buffer, target.byteOffset + offsets.tokens, previousOutputs.length);
+  for (let row = 0; row < previousOutputs.length; row++)
+    if (previousOutputs[row] >= 0) ints[row] = -1 - wordOf(previousOutputs[row]);
+}
+
 function packSequences(
   { offsets, capacity }: StepLayout,
   ints: Int32Array,

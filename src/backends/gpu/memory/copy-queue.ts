@@ -1,6 +1,7 @@
 // The stream of uploads, and the callbacks for their arrival. One thread waits for all copies in flight: a thread that
 // waits for a device cannot read files.
 
+import { tracedAsync } from "../drivers/shared/start-trace.js";
 import type { EventHandle, GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
 
 interface Arrival {
@@ -62,7 +63,7 @@ export class CopyQueue implements Disposable {
     while (this.#pending.length > 0) {
       const [first] = this.#pending;
       try {
-        await this.#device.whenDone(first.event);
+        await tracedAsync("copies arrive", () => this.#device.whenDone(first.event));
       } catch {
         this.#finish(this.#pending.length);
         break;

@@ -100,6 +100,42 @@ describe("DeviceMemory", () => {
     expect(device.usedBytes).toBe(20 * MIB);
   });
 
+  it("reserves memory for blocks that come later, which then ask the driver for nothing", () => {
+    const device = new CountingDevice();
+    const memory = new DeviceMemory(asDevice(device), { slabs: true });
+    memory.reserve([20 * MIB + 1, 30 * MIB, 5]);
+    expect(device.slabs.size).toBe(1);
+    const blocks = [30 * MIB, 5, 20 * MIB + 1].map((sizeBytes) => memory.allocate(sizeBytes));
+    expect(device.slabs.size).toBe(1);
+    for (const block of blocks) memory.free(block);
+    expect(device.usedBytes).toBe(0);
+  });
+
+  it("reserves nothing where there is no room for it, or little is wanted", () => {
+    const device = new CountingDevice(40 * MIB);
+    const memory = new DeviceMemory(asDevice(device), { slabs: true });
+    memory.reserve([100 * MIB]);
+    memory.reserve([3 * MIB]);
+    expect(device.usedBytes).toBe(0);
+    memory.allocate(30 * MIB);
+  });
+
+  it("keeps what comes and goes apart from what was reserved, unless that is the only room", () => {
+    const device = new CountingDevice(200 * MIB);
+    const memory = new DeviceMemory(asDevice(device), { slabs: true });
+    memory.reserve([100 * MIB]);
+    const apart = memory.allocateApart(50 * MIB);
+    expect([...device.slabs.values()]).toEqual([116 * MIB, 50 * MIB]);
+    memory.allocate(100 * MIB);
+    expect(device.slabs.size).toBe(2);
+    memory.free(apart);
+    expect(device.slabs.size).toBe(1);
+    const whole = new DeviceMemory(asDevice(new CountingDevice(120 * MIB)), { slabs: true });
+    whole.reserve([100 * MIB]);
+    whole.allocate(MIB);
+    whole.allocateApart(50 * MIB);
+  });
+
   it("gives every block a piece of its own where slabs are off, and freeing twice is the same as once", () => {
     const device = new CountingDevice();
     const memory = new DeviceMemory(asDevice(device), { slabs: false });

@@ -3,11 +3,14 @@
 // uses it.
 
 import { type DeviceAddress, type GpuDevice } from "../drivers/shared/driver.js";
+import { traced } from "../drivers/shared/start-trace.js";
 
 /** More than enough for 16-byte loads, matrix units and copies. */
 const ALIGNMENT_BYTES = 256;
 const FIRST_SLAB_BYTES = 16 << 20;
 const LARGEST_SLAB_BYTES = 256 << 20;
+/** Spare room in a reserved slab, for small blocks that its size does not include. */
+const SMALL_BLOCKS_BYTES = 16 << 20;
 
 /** An allocated range of device memory. */
 export interface DeviceBlock {
@@ -58,15 +61,37 @@ export class DeviceMemory implements Disposable {
     return this.#device.memory().freeBytes + unusedBytes;
   }
 
+  /**
+   * Allocates a slab that blocks of these sizes fill, because calls of the driver may have to wait while they are
+   * needed. Does nothing if the driver has no memory for it.
+   */
+  reserve(sizesBytes: readonly number[]): void {
+    const wantedBytes = sizesBytes.reduce((total, sizeBytes) => total + blockBytes(sizeBytes), SMALL_BLOCKS_BYTES);
+    if (!this.#usesSlabs || wantedBytes <= FIRST_SLAB_BYTES + SMALL_BLOCKS_BYTES) return;
+    try {
+      this.#slabs.push(newSlab(this.#device, wantedBytes));
+    } catch {
+      // Blocks are allocated one by one, and the one that does not fit is reported.
+    }
+  }
+
+  /** Allocates a block that comes and goes: a large one is a slab of its own, and leaves no gap in another. */
+  allocateApart(sizeBytes: number): DeviceBlock {
+    const wantedBytes = blockBytes(sizeBytes);
+    if (!this.#usesSlabs || wantedBytes <= FIRST_SLAB_BYTES) return this.allocate(sizeBytes);
+    try {
+      return this.#take(this.#addSlab(wantedBytes, { exact: true }), wantedBytes);
+    } catch {
+      // There may be room in another slab.
+      return this.allocate(sizeBytes);
+    }
+  }
+
   /** Allocates a block; throws the driver's GPU_OUT_OF_MEMORY if there is no memory left. */
   allocate(sizeBytes: number): DeviceBlock {
-    const wantedBytes = roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
-    const slab =
-      this.#slabs.find(({ free }) => free.some((span) => span.sizeBytes >= wantedBytes)) ?? this.#addSlab(wantedBytes);
-    const block = cut(slab, wantedBytes);
-    this.#homes.set(block, slab);
-    this.#usedBytes += wantedBytes;
-    return block;
+    const wantedBytes = blockBytes(sizeBytes);
+    const slab = this.#slabs.find(({ free }) => free.some((span) => span.sizeBytes >= wantedBytes));
+    return this.#take(slab ?? this.#addSlab(wantedBytes), wantedBytes);
   }
 
   free(block: DeviceBlock): void {
@@ -85,13 +110,20 @@ export class DeviceMemory implements Disposable {
     this.#usedBytes = 0;
   }
 
+  #take(slab: Slab, sizeBytes: number): DeviceBlock {
+    const block = cut(slab, sizeBytes);
+    this.#homes.set(block, slab);
+    this.#usedBytes += sizeBytes;
+    return block;
+  }
+
   /** Allocates only the needed size if the device has no room for a whole slab. */
-  #addSlab(wantedBytes: number): Slab {
-    const slabBytes = this.#usesSlabs ? Math.max(wantedBytes, this.#nextSlabBytes) : wantedBytes;
+  #addSlab(wantedBytes: number, { exact = !this.#usesSlabs } = {}): Slab {
+    const slabBytes = exact ? wantedBytes : Math.max(wantedBytes, this.#nextSlabBytes);
     let slab: Slab;
     try {
       slab = newSlab(this.#device, slabBytes);
-      this.#nextSlabBytes = Math.min(LARGEST_SLAB_BYTES, this.#nextSlabBytes * 2);
+      if (!exact) this.#nextSlabBytes = Math.min(LARGEST_SLAB_BYTES, this.#nextSlabBytes * 2);
     } catch (error) {
       const empty = this.#slabs.filter(isEmpty);
       for (const unused of empty) this.#drop(unused);
@@ -108,8 +140,13 @@ export class DeviceMemory implements Disposable {
   }
 }
 
+function blockBytes(sizeBytes: number): number {
+  return roundUp(Math.max(1, sizeBytes), ALIGNMENT_BYTES);
+}
+
 function newSlab(device: GpuDevice, sizeBytes: number): Slab {
-  return { address: device.allocate(sizeBytes), sizeBytes, free: [{ offset: 0, sizeBytes }] };
+  const address = traced(`driver: allocate ${sizeBytes} bytes`, () => device.allocate(sizeBytes));
+  return { address, sizeBytes, free: [{ offset: 0, sizeBytes }] };
 }
 
 function isEmpty({ free, sizeBytes }: Slab): boolean {

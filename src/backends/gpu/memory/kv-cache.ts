@@ -169,7 +169,7 @@ class Hold implements KvCacheHold {
 
 function allocate(runtime: GpuRuntime, options: KvCacheOptions, neededBytes: number): DeviceBlock {
   try {
-    return runtime.allocate("the KV cache", neededBytes);
+    return runtime.allocate("the KV cache", neededBytes, { apart: true });
   } catch (error) {
     if (!(error instanceof GpuError) || error.code !== "GPU_OUT_OF_MEMORY") throw error;
     const { availableBytes } = runtime.memory;

@@ -81,8 +81,11 @@ export function kvLayout(options: KvCacheOptions): KvLayout {
   let groupStart = 0;
   for (const [group, { layers: members }] of kvGroups(options).entries()) {
     const blocks = counts[group];
+    const places = layerPlaces(options, shapes, members);
+    const startOf = (index: number): number =>
+      groupStart + roundUp(blocks * places[index].bytes, PLANE_ALIGNMENT_BYTES) + places[index].paddingBytes;
     for (const [index, layer] of members.entries()) {
-      let byteOffset = groupStart + startIn(options, members, index, blocks);
+      let byteOffset = startOf(index);
       layers[layer] = planeBytes(options, shapes[layer]).map((blockBytes) => {
         const plane = { byteOffset, blockBytes };
         byteOffset = roundUp(byteOffset + blocks * blockBytes, PLANE_ALIGNMENT_BYTES);
@@ -90,7 +93,7 @@ export function kvLayout(options: KvCacheOptions): KvLayout {
       });
     }
     groups.push({ byteOffset: groupStart, blocks, planes: members.flatMap((layer) => layers[layer]) });
-    groupStart += startIn(options, members, members.length, blocks);
+    groupStart = startOf(members.length);
   }
   const statesBytes = stateSlotsBytes(options);
   const statesOffset = statesBytes === 0 ? groupStart : roundUp(groupStart, PLANE_ALIGNMENT_BYTES);
@@ -131,26 +134,20 @@ export interface KvLayerPlace {
 export function kvLayerPlace(options: Omit<KvCacheOptions, "blocks">, layer: number): KvLayerPlace {
   const groups = kvGroups(options);
   const { group, index } = kvPlaces(groups)[layer];
-  return placeIn(options, groups[group].layers, index);
+  return layerPlaces(options, kvLayers(options), groups[group].layers)[index];
 }
 
-/** The place of the layer with this index among the layers of a group, or of their end. */
-function placeIn(options: Omit<KvCacheOptions, "blocks">, members: readonly number[], index: number): KvLayerPlace {
-  const shapes = kvLayers(options);
+/** The places of the layers of a group, and last of their end. */
+function layerPlaces(
+  options: Omit<KvCacheOptions, "blocks">,
+  shapes: readonly KvLayerShape[],
+  members: readonly number[],
+): readonly KvLayerPlace[] {
   const planes = members.map((layer) => planeBytes(options, shapes[layer]));
-  const isEven = planes.flat().every((bytes) => bytes % PLANE_ALIGNMENT_BYTES === 0);
-  return {
-    bytes: planes
-      .slice(0, index)
-      .flat()
-      .reduce((total, bytes) => total + bytes, 0),
-    paddingBytes: isEven ? 0 : index * LAYER_PADDING_BYTES,
-  };
-}
-
-function startIn(options: KvCacheOptions, members: readonly number[], index: number, blocks: number): number {
-  const { bytes, paddingBytes } = placeIn(options, members, index);
-  return roundUp(blocks * bytes, PLANE_ALIGNMENT_BYTES) + paddingBytes;
+  const isEven = planes.every((layer) => layer.every((bytes) => bytes % PLANE_ALIGNMENT_BYTES === 0));
+  let bytes = 0;
+  const ends = planes.map((layer) => (bytes += layer.reduce((total, plane) => total + plane, 0)));
+  return [0, ...ends].map((end, index) => ({ bytes: end, paddingBytes: isEven ? 0 : index * LAYER_PADDING_BYTES }));
 }
 
 /** A head's columns in the cache, padded to chunks of 16 bytes and whole scales. */

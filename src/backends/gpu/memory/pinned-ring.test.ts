@@ -4,7 +4,7 @@ import type { CopyQueue } from "./copy-queue.js";
 import type { GpuDevice } from "../drivers/shared/driver.js";
 import { PinnedRing } from "./pinned-ring.js";
 
-/** A driver that pins so many chunks, and copies that are done at once. */
+/** A ring whose driver pins at most `most` chunks, and whose copies are done at once. */
 function ringOf(most: number): PinnedRing {
   let pinned = 0;
   const device = {

@@ -4,10 +4,11 @@
 import { GpuError } from "../../../errors.js";
 import { CopyQueue } from "./copy-queue.js";
 import { type DeviceBlock, DeviceMemory } from "./device-memory.js";
-import type { GpuDevice, StreamHandle } from "../drivers/shared/driver.js";
+import type { GpuDevice, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
 import { gpuError } from "../drivers/shared/gpu-error.js";
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { LoadMarks } from "../drivers/shared/load-timings.js";
+import { traced } from "../drivers/shared/start-trace.js";
 
 /** Bytes that are repacked at a time if they are copied from mapped pages. */
 const MAPPED_STAGING_BYTES = 32 << 20;
@@ -46,6 +47,8 @@ export class GpuRuntime implements Disposable {
   #loss: GpuError | undefined;
   readonly #givenUp = new Map<Shortcut, string>();
   readonly #notices: string[] = [];
+  /** Pinned memory that was allocated before it is needed. */
+  readonly #pinned: PinnedMemory[] = [];
   #disposed = false;
 
   /** Makes no calls, because the device may still be opening. */
@@ -77,12 +80,37 @@ export class GpuRuntime implements Disposable {
     return this.#staging === undefined ? this.stagingBytes : 0;
   }
 
-  /** Allocates memory; the error for a lack of memory names its purpose `what`. */
-  allocate(what: string, sizeBytes: number): DeviceBlock {
+  /**
+   * Allocates memory; the error for a lack of memory names its purpose `what`. `apart`: it comes and goes, so that it
+   * should not be among weights.
+   */
+  allocate(what: string, sizeBytes: number, { apart = false } = {}): DeviceBlock {
     try {
-      return this.memory.allocate(sizeBytes);
+      return apart ? this.memory.allocateApart(sizeBytes) : this.memory.allocate(sizeBytes);
     } catch (error) {
       throw this.#noRoom(what, sizeBytes, error);
+    }
+  }
+
+  /** Pinned memory of this size: one that was reserved, or a new one. */
+  allocateHost(sizeBytes: number): PinnedMemory {
+    const index = this.#pinned.findIndex(({ bytes }) => bytes.byteLength === sizeBytes);
+    return index === -1 ? this.device.allocateHost(sizeBytes) : this.#pinned.splice(index, 1)[0];
+  }
+
+  /**
+   * Allocates device memory for blocks and pinned memory of these sizes before weights arrive: the driver makes
+   * allocations wait while it registers pages. What it refuses is left to the caller that needs it, who reports it.
+   */
+  reserve(blocks: readonly number[], pinned: readonly number[]): void {
+    if (!this.isUsable) return;
+    traced("driver: reserve device memory", () => this.memory.reserve(blocks));
+    try {
+      traced("driver: reserve pinned memory", () => {
+        for (const sizeBytes of pinned) this.#pinned.push(this.device.allocateHost(sizeBytes));
+      });
+    } catch (error) {
+      this.noticed(error);
     }
   }
 
@@ -159,6 +187,7 @@ export class GpuRuntime implements Disposable {
   [Symbol.dispose](): void {
     if (this.#disposed) return;
     this.release(() => {
+      for (const memory of this.#pinned.splice(0)) this.device.freeHost(memory);
       this.copies[Symbol.dispose]();
       if (this.#clearing !== undefined) this.device.destroyStream(this.#clearing);
       this.memory[Symbol.dispose]();

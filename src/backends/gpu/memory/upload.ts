@@ -6,6 +6,7 @@ import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { MappedLocation, TensorSource } from "../../contract.js";
 import type { DeviceBlock } from "./device-memory.js";
 import type { DeviceAddress } from "../drivers/shared/driver.js";
+import { tracedAsync } from "../drivers/shared/start-trace.js";
 import type { KernelArguments } from "../kernels/argument-layout.js";
 import type { LoadedKernel } from "../kernels/kernel-store.js";
 import { MappedWindows, type WindowPart } from "./mapped-windows.js";
@@ -78,8 +79,10 @@ export class Uploader implements Disposable {
       block = this.#runtime.allocate(descriptor.name, layout.sizeBytes);
       const repacked = repack === undefined ? undefined : { repack, staging: this.#runtime.staging() };
       const transfer = new Transfer(this.#runtime, descriptor, block, repacked);
-      if (location === undefined || !(await this.#fromMapping(location, transfer)))
-        await this.#fromReads(source, transfer);
+      await tracedAsync(`upload ${descriptor.name}`, async () => {
+        if (location === undefined || !(await this.#fromMapping(location, transfer)))
+          await this.#fromReads(source, transfer);
+      });
       return new GpuTensor(this.#runtime, descriptor, block, {
         arrived: () => this.#windows.leave(),
         disposed: () => this.#windows.letGo(),

@@ -123,7 +123,7 @@ async function truncated(
   const isLong = (text: string): boolean => Buffer.byteLength(text) > most - ADDED_TOKENS;
   const long = texts.filter(isLong);
   if (long.length === 0) return texts;
-  // A token has at most so many bytes: what is cut here would be beyond the context length.
+  // No token is longer than `longestTokenBytes`: what is cut here would be beyond the context length.
   const cut = long.map((text) => [
     { text: text.slice(0, most * model.tokenizer.longestTokenBytes), parseSpecial: false },
   ]);

@@ -13,6 +13,8 @@ import { DOCUMENT, shownFigures, type ShownFigures, withTables } from "./table.j
 const LIMIT_MS = 900_000;
 /** Of the issue slots that bandwidth leaves. */
 const MOST_SLOTS = 0.5;
+/** Of all units together, whose instructions a SIMD issues side by side if they are of several waves. */
+const MOST_ALL_SLOTS = 0.6;
 
 const missing = (await missingTools())?.missing;
 const isUpdate = process.env["ROCMFORGE_TOOLCHAINS_UPDATE"] === "1";
@@ -53,6 +55,8 @@ describe.skipIf(missing !== undefined).each(CARDS.map((card) => [card.architectu
       expect(long.length).toBeGreaterThan(5);
       const most = long.filter(({ figures }) => figures.vectorSlotsPerByte >= figures.budget * MOST_SLOTS);
       expect(most.map(({ hot, figures }) => [hot.label, figures.vectorSlotsPerByte / figures.budget])).toEqual([]);
+      const mostOfAll = long.filter(({ figures }) => figures.slotsPerByte >= figures.budget * MOST_ALL_SLOTS);
+      expect(mostOfAll.map(({ hot, figures }) => [hot.label, figures.slotsPerByte / figures.budget])).toEqual([]);
     });
 
     it("have bytes in flight for the whole bandwidth, to decode", () => {

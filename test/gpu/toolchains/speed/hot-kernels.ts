@@ -42,6 +42,7 @@ interface HotStep {
 }
 
 const STREAMS = { "matmul/gemv": "stream", "matmul/gemv-float": "stream" } as const;
+const GEMMS = { "matmul/gemm": "matrix", "matmul/int8-gemm": "matrix" } as const;
 const EXPERTS = { "matmul/grouped-gemv": "stream", "matmul/expert-sum": "stream" } as const;
 const DEEP_CONTEXT = 4096;
 const SHORT_CONTEXT = 512;
@@ -80,7 +81,7 @@ const STEPS: readonly HotStep[] = [
     tokens: 16,
     longestRun: 1,
     longest: SHORT_CONTEXT,
-    files: { "matmul/gemm": "matrix" },
+    files: GEMMS,
   },
   {
     model: "llama3-8b",
@@ -88,7 +89,7 @@ const STEPS: readonly HotStep[] = [
     tokens: 64,
     longestRun: 64,
     longest: SHORT_CONTEXT,
-    files: { "matmul/gemm": "matrix", "attention/tiled": "matrix" },
+    files: { ...GEMMS, "attention/tiled": "matrix" },
   },
   {
     model: "qwen3-30b-a3b",
@@ -205,12 +206,13 @@ function labelOf(
   if (types.length === 0) return label;
   const names = [...new Set(types.map((type) => WEIGHT_BYTES.get(type)?.[0] ?? String(type)))].join("+");
   const many = step.tokens === 1 ? "" : `, ${step.tokens} tokens`;
-  return `${partOf(label, file, given, defines)} ${names}${many}`;
+  const bytes = file === "matmul/int8-gemm" && defines["GATED"] !== 1 ? ", int8 gemm" : "";
+  return `${partOf(label, file, given, defines)} ${names}${bytes}${many}`;
 }
 
 /** Which matrix of the model a launch is of, by its size. */
 function partOf(label: string, file: string, given: LaunchSpec["arguments"], defines: Defines): string {
-  if (!/^matmul\/gem[mv]/.test(file) || defines["GATED"] === 1) return label;
+  if (!/^matmul\/(int8-)?gem[mv]/.test(file) || defines["GATED"] === 1) return label;
   if (Number(defines["MATMULS"]) >= 2) return "Q/K/V";
   const [width, rows] = [Number(given["width"]), Number(given["rows0"])];
   if (rows > 2 * width) return "output";

@@ -42,13 +42,14 @@ export async function measureCard(card: Card, folder: TemporaryFolder): Promise<
   const left = kernels.entries();
   const work = async (): Promise<void> => {
     for (const [index, hot] of left)
-      measured[index] = await measure(card, hot, folder.file(`${card.architecture}-${index}`));
+      measured[index] = await measureKernel(card, hot, folder.file(`${card.architecture}-${index}`));
   };
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   return measured;
 }
 
-async function measure(card: Card, hot: HotKernel, path: string): Promise<MeasuredKernel> {
+/** `path` is for files that are left there. */
+export async function measureKernel(card: Card, hot: HotKernel, path: string): Promise<MeasuredKernel> {
   const { text: source } = loadKernelSource(hot.file);
   const request = { name: `${hot.file}.hip`, source, defines: hot.defines, target: card };
   const code = await compileWithClang(`clang-${VERSION}`, request, path);

@@ -1,14 +1,16 @@
-// The figures of docs/amd.md: one table for each card, between two marks, with what they were before in figures-before.json
-// where that differs.
+// The figures of docs/amd.md: one table for each card, between two marks, with what they were before in figures-before.json.gz
+// where that differs; and one of products of halves and of bytes.
 
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { readPacked } from "../../../support/packed-json.js";
+import type { ComparedGemms, GemmCost } from "./int8-gemms.js";
 import { type Card, LATENCY_NS, neededBytes, slotsPerByte } from "./cards.js";
 import type { MeasuredKernel } from "./measure.js";
 
 export const DOCUMENT = fileURLToPath(new URL("../../../../docs/amd.md", import.meta.url));
-const BEFORE = fileURLToPath(new URL("figures-before.json", import.meta.url));
+const BEFORE = new URL("figures-before.json.gz", import.meta.url);
 const MARKS = ["<!-- figures -->", "<!-- end of figures -->"] as const;
+const GEMM_MARKS = ["<!-- products -->", "<!-- end of products -->"] as const;
 
 /** What is shown of a kernel, by column. */
 export type Shown = Readonly<Record<(typeof COLUMNS)[number], string>>;
@@ -54,13 +56,79 @@ function shown({ hot, figures, modelCycles }: MeasuredKernel): Shown {
 
 const mb = (bytes: number): string => (bytes / 1e6).toFixed(1);
 
+/** The document with `text` between two marks. */
+function between(document: string, marks: readonly [string, string], text: string): string {
+  const [begin, end] = marks.map((mark) => document.indexOf(mark));
+  if (begin < 0 || end < begin) throw new TypeError(`docs/amd.md has no ${marks.join(" … ")}`);
+  return `${document.slice(0, begin + marks[0].length)}\n\n${text}\n\n${document.slice(end)}`;
+}
+
+const GEMM_HEADINGS = [
+  "card",
+  "type",
+  "tokens",
+  "registers",
+  "waves",
+  "matrix a KB",
+  "vector",
+  "LDS loads",
+  "matrix + vector cycles",
+  "cycles",
+  "",
+] as const;
+
+export interface ShownGemms {
+  readonly card: Card;
+  readonly compared: readonly ComparedGemms[];
+  takes(gemms: ComparedGemms): boolean;
+}
+
+/** The document with a new table of products of halves and of bytes. */
+export function withGemms(document: string, shownGemms: readonly ShownGemms[]): string {
+  const rows = shownGemms.flatMap(({ card, compared, takes }) =>
+    compared.map((gemms) => gemmRow(card, gemms, takes(gemms))),
+  );
+  const ruler = GEMM_HEADINGS.map(() => "---");
+  const lines = [GEMM_HEADINGS, ruler, ...rows].map((cells) => `| ${cells.join(" | ")} |`);
+  return between(document, GEMM_MARKS, lines.join("\n"));
+}
+
+function gemmRow(card: Card, { type, tokens, halves, bytes }: ComparedGemms, isTaken: boolean): readonly string[] {
+  const both = (textOf: (cost: GemmCost) => string): string => `${textOf(halves)} → ${textOf(bytes)}`;
+  const gain = Math.round((bytes.cycles / halves.cycles - 1) * 100);
+  return [
+    card.name,
+    type,
+    String(tokens),
+    both(({ registers, stackBytes }) => `${registers}${stackBytes > 0 ? `, ${stackBytes} B of stack` : ""}`),
+    both(({ occupancy }) => occupancy.toFixed(1)),
+    both(({ matrixPerKb }) => matrixPerKb.toFixed(1)),
+    both(({ vector }) => vector.toFixed(1)),
+    both(({ sharedLoads }) => sharedLoads.toFixed(1)),
+    both(({ matrixCycles, vectorCycles }) => `${matrixCycles.toFixed(0)} + ${vectorCycles.toFixed(0)}`),
+    `${both(({ cycles }) => cycles.toFixed(0))} (${gain > 0 ? "+" : ""}${gain} %)`,
+    isTaken ? "taken" : "",
+  ];
+}
+
 /** The document with new tables. */
 export function withTables(document: string, cards: readonly Card[], figures: ShownFigures): string {
-  const [begin, end] = MARKS.map((mark) => document.indexOf(mark));
-  if (begin < 0 || end < begin) throw new TypeError(`docs/amd.md has no ${MARKS.join(" … ")}`);
-  const before = JSON.parse(readFileSync(BEFORE, "utf8")) as ShownFigures;
+  const before = readPacked(BEFORE) as ShownFigures;
   const tables = cards.map((card) => table(card, figures[card.architecture] ?? {}, before[card.architecture] ?? {}));
-  return `${document.slice(0, begin + MARKS[0].length)}\n\n${tables.join("\n\n")}\n\n${document.slice(end)}`;
+  return between(document, MARKS, [slotTable(cards, figures), ...tables].join("\n\n"));
+}
+
+/** The slots of what decodes one token, of all cards. */
+function slotTable(cards: readonly Card[], figures: ShownFigures): string {
+  const ofCard = ({ architecture }: Card): ShownFigures[string] => figures[architecture] ?? {};
+  const labels = new Set(cards.flatMap((card) => Object.keys(ofCard(card))));
+  const rows = [...labels]
+    .filter((label) => !label.endsWith("tokens"))
+    .map((label) => [label, ...cards.map((card) => ofCard(card)[label]?.slots ?? "")])
+    .filter(([, ...cells]) => cells.some((cell) => cell.includes("%")));
+  const headings = ["decoding: vector of all slots", ...cards.map(({ name }) => name)];
+  const lines = [headings, headings.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
+  return lines.join("\n");
 }
 
 function table(card: Card, figures: ShownFigures[string], before: ShownFigures[string]): string {

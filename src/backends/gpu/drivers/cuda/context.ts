@@ -2,6 +2,7 @@
 // while this one continues; a call that needs the context earlier blocks until it exists.
 
 import { inBackground, Outputs } from "../shared/ffi.js";
+import { tracedAsync } from "../shared/start-trace.js";
 import { checkCuda, type StartedCuda } from "./device.js";
 
 /**
@@ -55,7 +56,9 @@ export class CudaContext {
   async #make(): Promise<void> {
     const out = new Outputs(8);
     const { retainContext, releaseContext } = this.#cuda.own.calls;
-    const number = await inBackground(retainContext, out.address, this.#device);
+    const number = await tracedAsync("driver: create the context", () =>
+      inBackground(retainContext, out.address, this.#device),
+    );
     if (number !== 0) {
       this.#failure = number;
       return;

@@ -25,6 +25,8 @@ const MAX_DYNAMIC_SHARED_BYTES = 8;
  */
 const REGISTER_READ_ONLY = 0x01 | 0x08;
 const NAME_BYTES = 256;
+/** Twice the number of threads that Node's pool has by default. */
+const FIRST_BINDINGS = 8;
 /** From this compute capability on, a kernel can start while its predecessor drains. */
 const DEPENDENT_LAUNCH_MAJOR = 9;
 
@@ -116,6 +118,7 @@ export class CudaAdapter implements DeviceAdapter {
   readonly launchDependent?: DependentLaunch;
   readonly #cuda: StartedCuda;
   readonly #context: CudaContext;
+  #binding: Promise<void> | undefined;
   /** The context's handle, set once this thread has needed it. */
   #handle: bigint | undefined;
   #registersReadOnly: boolean | undefined;
@@ -143,6 +146,8 @@ export class CudaAdapter implements DeviceAdapter {
 
   async whenReady(): Promise<void> {
     if (this.#context.made === undefined) await this.#context.prepare();
+    this.#binding ??= this.#bindThreads();
+    await this.#binding;
   }
 
   words(number: number): ErrorWords {
@@ -165,6 +170,15 @@ export class CudaAdapter implements DeviceAdapter {
 
   bindBackgroundThread(): Promise<number> {
     return inBackground(this.#cuda.own.calls.setContext, this.#context.handle);
+  }
+
+  /**
+   * Binds threads of the pool before the first modules are loaded, while this thread is free: a call on a thread that is
+   * not bound comes back and has to be made again. Which threads these are is not known; most of them, in practice.
+   */
+  async #bindThreads(): Promise<void> {
+    if (this.#context.made === undefined) return;
+    await Promise.all(Array.from({ length: FIRST_BINDINGS }, () => this.bindBackgroundThread()));
   }
 
   instantiate(out: bigint, recording: bigint): number {

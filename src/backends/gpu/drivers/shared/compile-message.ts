@@ -20,3 +20,6 @@ export type CompileAnswer =
   | { readonly code: Uint8Array }
   | { readonly problem: CompileProblem }
   | { readonly unusable: string };
+
+/** What a compiler process sends: that it begins with the request, before a compiler that may crash, and then its answer. */
+export type CompileMessage = { readonly begun: true } | CompileAnswer;

@@ -1,11 +1,12 @@
 // A pool of compiler processes, started on demand and ended after some idle time. If a process crashes or exceeds its
-// deadline, that is the result of its request; the next request gets a new process.
+// deadline, that is the result of its request; the next request gets a new process. A process that ends before it has begun
+// with a request, as an idle one does if the system kills it for its memory, tells nothing about it: another process gets it.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { packageFile } from "../../../../package-files.js";
-import type { CompileAnswer, CompileQuestion } from "./compile-message.js";
+import type { CompileAnswer, CompileMessage, CompileQuestion } from "./compile-message.js";
 import type { DriverKind } from "./driver.js";
 import { gpuError } from "./gpu-error.js";
 
@@ -24,11 +25,15 @@ const IDLE_MS = 2000;
 /** Characters kept of a crashed compiler's output: the reason is at its end. */
 const MAX_LAST_WORDS = 2000;
 const MAX_SHOWN_CHARACTERS = 300;
+/** A request fails when this many processes have ended before they began with it. */
+const MAX_LOST = 3;
 
 const UNWANTED: PoolAnswer = { died: "was cancelled" };
 
 interface Job {
   readonly question: CompileQuestion;
+  /** Processes that ended before they began with the question. */
+  lost: number;
   settle(answer: PoolAnswer): void;
 }
 
@@ -59,6 +64,7 @@ export class CompilePool {
       const abort = (): void => this.#drop(job);
       const job: Job = {
         question,
+        lost: 0,
         settle: (answer) => {
           signal?.removeEventListener("abort", abort);
           resolve(answer);
@@ -84,6 +90,7 @@ export class CompilePool {
     const worker = new Worker(path, [this.#kind, this.#library], this.#deadlineMs);
     this.#workers.add(worker);
     worker.onIdle = () => this.#next(worker);
+    worker.onLost = (job) => void this.#queue.unshift(job);
     worker.onGone = () => {
       this.#workers.delete(worker);
       if (this.#queue.length > 0 && this.#workers.size < this.#size) this.#start(path);
@@ -100,10 +107,13 @@ export class CompilePool {
 
 class Worker {
   onIdle: () => void = () => {};
+  /** Called, before `onGone`, with a job that the process has not begun with. */
+  onLost: (job: Job) => void = () => {};
   onGone: () => void = () => {};
   readonly #child: ChildProcess;
   readonly #deadlineMs: number;
   #job: Job | undefined;
+  #hasBegun = false;
   #timer: NodeJS.Timeout | undefined;
   #lastWords = "";
   #late = false;
@@ -120,7 +130,10 @@ class Worker {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
     });
-    this.#child.on("message", (answer: CompileAnswer) => this.#finish(answer));
+    this.#child.on("message", (message: CompileMessage) => {
+      if ("begun" in message) this.#hasBegun = true;
+      else this.#finish(message);
+    });
     this.#child.on("error", (error) => this.#end(`could not be started or reached: ${error.message}`));
     // At "close" all of its output has been read.
     this.#child.on("close", (status, signal) =>
@@ -135,6 +148,7 @@ class Worker {
   work(job: Job): void {
     clearTimeout(this.#timer);
     this.#job = job;
+    this.#hasBegun = false;
     this.#keepAlive(true);
     this.#timer = setTimeout(() => {
       this.#late = true;
@@ -147,7 +161,9 @@ class Worker {
 
   /** Ends the process if it is working on this job. */
   drop(job: Job): void {
-    if (this.#job === job) this.#end("was cancelled");
+    if (this.#job !== job) return;
+    this.#hasBegun = true;
+    this.#end("was cancelled");
   }
 
   /** Keeps the idle process for a while, without keeping this process alive. */
@@ -175,7 +191,11 @@ class Worker {
     clearTimeout(this.#timer);
     const job = this.#job;
     this.#job = undefined;
-    job?.settle({ died: this.#late ? `had not ended after ${this.#deadlineMs / 1000} s` : `${how}${this.#saying()}` });
+    if (job !== undefined && !this.#hasBegun && !this.#late && ++job.lost < MAX_LOST) this.onLost(job);
+    else
+      job?.settle({
+        died: this.#late ? `had not ended after ${this.#deadlineMs / 1000} s` : `${how}${this.#saying()}`,
+      });
     if (this.#gone) return;
     this.#gone = true;
     this.#child.kill("SIGKILL");

@@ -28,7 +28,7 @@ import { drain } from "./drain.js";
 import { inBackground, memoryViewOf } from "./ffi.js";
 import { ModuleLoads } from "./modules.js";
 import { abandonRecording, endRecording } from "./recording.js";
-import { registerPages, unregisterPages } from "./registered-pages.js";
+import { registerPages, RegistrationQueue, unregisterPages } from "./registered-pages.js";
 
 /** Flags with the same values in both drivers. */
 const STREAM_NON_BLOCKING = 1;
@@ -47,6 +47,7 @@ export class NativeDevice implements GpuDevice {
   readonly #calls: DriverCalls;
   readonly #checked: CheckedCalls;
   readonly #modules: ModuleLoads;
+  readonly #registrations = new RegistrationQueue();
   readonly #allowedBytes = new Map<KernelHandle, number>();
 
   constructor(adapter: DeviceAdapter) {
@@ -108,8 +109,10 @@ export class NativeDevice implements GpuDevice {
 
   async registerHost(address: HostAddress, sizeBytes: number): Promise<void> {
     this.#core.use();
-    await this.#modules.whenIdle();
-    await registerPages(this.#core, address, checkedSize(sizeBytes));
+    await this.#registrations.run(async () => {
+      await this.#modules.whenIdle();
+      await registerPages(this.#core, address, checkedSize(sizeBytes));
+    });
   }
 
   async unregisterHost(address: HostAddress): Promise<void> {

@@ -11,6 +11,11 @@ export class Lock {
     return !this.#isHeld;
   }
 
+  /** Callers that wait for the lock. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   /** Takes the lock; undefined if it was free and is now held by the caller. The caller releases it in either case. */
   take(): Promise<void> | undefined {
     if (this.#isHeld) return new Promise((resolve) => this.#queue.push(resolve));

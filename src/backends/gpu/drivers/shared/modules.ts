@@ -5,9 +5,13 @@
 import type { ModuleHandle } from "./driver.js";
 import type { DeviceCore } from "./core.js";
 import { addressOf, inBackground, Outputs } from "./ffi.js";
+import { tracedAsync } from "./start-trace.js";
 
-/** Concurrent loads: the driver lets one thread load at a time. */
-const MAX_LOADING = 2;
+/**
+ * Loads in the pool's queue: the driver lets one thread load at a time, but further loads must not wait until this thread
+ * is free to request them. Other users of the pool wait for them, a few milliseconds.
+ */
+const MAX_LOADING = 16;
 
 /** The loads of one device. */
 export class ModuleLoads {
@@ -60,9 +64,11 @@ export class ModuleLoads {
     const aligned = new Uint8Array(image);
     const out = new Outputs(8);
     const load = (): number => (this.#core.use(), calls.loadModule(out.address, addressOf(aligned)));
-    const number = adapter.loadsInBackground
-      ? await background.run(() => inBackground(calls.loadModule, out.address, addressOf(aligned)), load)
-      : load();
+    const number = await tracedAsync("driver: load a module", async () =>
+      adapter.loadsInBackground
+        ? await background.run(() => inBackground(calls.loadModule, out.address, addressOf(aligned)), load)
+        : load(),
+    );
     checked.checkSize("loadModule", "kernel load", number, aligned.byteLength);
     const module = out.pointer();
     ledger.add("module", module);

@@ -1,0 +1,42 @@
+// The emulated device as another card: it says that it is one, so that lowering takes the kernels that are for it, and computes
+// their products in the card's lane layout. What remains to a real card is the instruction itself.
+
+import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
+import type { DetectedHip } from "../../src/backends/gpu/drivers/hip/detect.js";
+import type { GpuCompiler, GpuDriver } from "../../src/backends/gpu/drivers/shared/driver.js";
+import { emulatedHip, type WaveSize } from "./emulated-hip.js";
+import { watchDriver } from "./watched-device.js";
+
+export interface Pretence {
+  readonly architecture: string;
+  readonly waveSize: WaveSize;
+  /** Of a block. */
+  readonly sharedBytes?: number;
+}
+
+/** The same runtime with devices that say they are of this architecture. */
+export function pretending(
+  { driver, compiler }: Pick<DetectedHip, "driver" | "compiler">,
+  pretended: string,
+): { readonly driver: GpuDriver; readonly compiler: GpuCompiler } {
+  const [{ architecture }] = driver.devices();
+  return {
+    driver: watchDriver(driver, ({ properties }) => ({ properties: { ...properties, architecture: pretended } })),
+    // The host's compiler knows the card that the device is.
+    compiler: {
+      identity: compiler.identity,
+      compile: async (source, options) => await compiler.compile(source, { ...options, architecture }),
+    },
+  };
+}
+
+export function openPretended({ architecture, waveSize, sharedBytes }: Pretence): GpuBackend {
+  const settings = { waveSize, ...(sharedBytes === undefined ? {} : { sharedBytes }) };
+  const hip = pretending(emulatedHip(`${architecture}-${waveSize}`, settings), architecture);
+  return openGpuBackend({ ...hip, name: "hip", backendOptions: {} });
+}
+
+/** One of NVIDIA's with wide products. */
+export function openWideBackend(): GpuBackend {
+  return openPretended({ architecture: "sm_90", waveSize: 32, sharedBytes: 227 * 1024 });
+}
