@@ -18,7 +18,7 @@ export interface ProfileOptions {
   /** Decoding sequences, or tokens of one prompt. */
   readonly tokens: number;
   readonly isPrompt: boolean;
-  /** Positions of each sequence in the KV cache, as far as there is memory. */
+  /** Positions of each sequence in the KV cache, as far as the context has room. */
   readonly depth: number;
   readonly signal?: AbortSignal | undefined;
 }

@@ -2,6 +2,7 @@
 // meanwhile, and steps that need a token wait for it.
 
 import { describe, expect, it } from "vitest";
+import type { StepInput } from "../backends/contract.js";
 import { BackendError } from "../errors.js";
 import type { CompletionRequest, TokenConstraint } from "./serving.js";
 import { expectedTokens, VOCABULARY } from "./testing/simulated-device.js";
@@ -137,6 +138,31 @@ describe("EngineLoop on a device that takes steps ahead", () => {
     expect((await serving.read(first)).tokens[0]).toEqual(expectedTokens(PROMPT, 30));
     const began = serving.device.steps.findIndex(({ tokens }) => tokens.length === 4);
     expect(began).toBeLessThanOrEqual(8);
+    await allBack(serving);
+  });
+
+  it("waits for tokens while another caller's step, such as a warm-up's, is in flight", async () => {
+    const serving = new SimulatedEngine({ asyncScheduling: true });
+    const { device, pool } = serving;
+    // As a plan has it.
+    Object.defineProperty(device, "asyncScheduling", { get: () => device.running < 2 });
+    const blocks = pool.allocate(1) ?? [];
+    const other: StepInput = {
+      tokens: Int32Array.of(9),
+      positions: Int32Array.of(0),
+      sequenceOffsets: Int32Array.of(0, 1),
+      blockTables: [Int32Array.from(blocks)],
+      outputs: [{ row: 0, want: { kind: "candidates", count: 1 } }],
+    };
+    device.onLaunch = () => {
+      if (device.steps.length === 6) queueMicrotask(() => void device.step(other, device.kvCache, {}));
+    };
+    const { tokens } = await serving.read(serving.complete({ prompt: prompt(...PROMPT), maxTokens: 16, ...OPEN_END }));
+    expect(tokens[0]).toEqual(expectedTokens(PROMPT, 16));
+    expect(device.steps[6]).toBe(other);
+    expect(device.steps[7].previousOutputs).toBeUndefined();
+    expect(device.steps.at(-1)?.previousOutputs).toBeDefined();
+    pool.release(blocks);
     await allBack(serving);
   });
 

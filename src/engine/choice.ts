@@ -263,8 +263,8 @@ export class Choice implements StepReader {
     const most = this.#owner.request.maxTokens - this.#sampledTokens - 1;
     const draft = drafts === undefined ? NO_DRAFT : this.#withoutEnd(drafts.propose(sequence.tokens, most));
     this.#useDraft(sequence, draft);
-    const batchLength = draft.length > 0 || sequence.isQueuedEarly ? 0 : (drafts?.batchLength(most) ?? 0);
-    if (batchLength === 0) return;
+    const batchLength = draft.length > 0 ? 0 : (drafts?.batchLength(most) ?? 0);
+    if (batchLength === 0 || sequence.isQueuedEarly) return;
     const { tokens } = sequence;
     this.#parts.host.speculation?.wait({
       sequence,

@@ -27,7 +27,7 @@ import { batchCounts, draftTokensOf, spoiledBy, verifyDrafts } from "./verificat
 
 /** Computes a step; implemented by `ExecutionPlan`. */
 export interface StepRunner {
-  /** Whether a step may be run while the previous one computes its tokens. */
+  /** Whether a step may be run now while the previous one computes its tokens; asked before each. */
   readonly asyncScheduling?: boolean;
   step(step: StepInput, kvCache: KvCache, options: RunOptions): Promise<readonly OutputRow[]>;
 }

@@ -1,5 +1,5 @@
-// Tokens as completions see them: their texts, and which end a generation. In a file without a vocabulary tokens have no text, and none ends a
-// generation.
+// Tokens as completions see them: their texts, and which end a generation. In a file without a vocabulary tokens have no
+// text, and none ends a generation.
 
 import { StreamDecoder } from "../tokenizer/stream-decoder.js";
 import type { Tokenizer } from "../tokenizer/tokenizer.js";

@@ -363,6 +363,34 @@ describe("drafts", () => {
     await allBack(serving);
   });
 
+  it.each([false, true])(
+    "of a batch drafter that were wrong are tried again after a while (steps queued early: %s)",
+    async (asyncScheduling) => {
+      const pays = (acceptance: number): boolean => acceptance > 0.62;
+      const policy: DraftPolicy = {
+        ...EAGER,
+        bestLength: (acceptance, _count, most) => (pays(acceptance) ? Math.min(most, 2) : 0),
+      };
+      let asked = 0;
+      const wrong: BatchDrafter = {
+        draft: (requests) => {
+          asked += requests.length;
+          const next = (tokens: Int32Array): number => expectedTokens([...tokens], 1)[0];
+          return Promise.resolve(requests.map(({ tokens }) => Int32Array.of((next(tokens) + 1) % (VOCABULARY - 1))));
+        },
+        release: () => {},
+        [Symbol.asyncDispose]: async () => {},
+      };
+      const serving = engineWith(new Speculation({ batchDrafter: wrong, policy }), { asyncScheduling });
+      const { tokens } = await serving.read(
+        serving.complete({ prompt: Int32Array.from(PROMPT), maxTokens: 45, ...OPEN_END }),
+      );
+      expect(tokens[0]).toEqual(expectedTokens(PROMPT, 45));
+      expect(asked).toBe(2);
+      await allBack(serving);
+    },
+  );
+
   it("go on without a batch drafter that fails, and say so once", async () => {
     const warnings: unknown[] = [];
     const heard = vi.spyOn(process, "emitWarning").mockImplementation((...warning) => void warnings.push(warning));

@@ -72,6 +72,7 @@ export class ExecutionPlan implements AsyncDisposable {
   #embedding: EmbeddingLookup | undefined;
   #residency: PlanResidency | undefined;
   #isLoading = false;
+  #stepsInFlight = 0;
   #closing: Promise<void> | undefined;
 
   private constructor(loader: GgufLoader, backend: Backend, draft: PlanDraft) {
@@ -106,9 +107,9 @@ export class ExecutionPlan implements AsyncDisposable {
     return new ExecutionPlan(loader, backend, draft);
   }
 
-  /** Whether a step may be run while the previous one computes its tokens (`StepInput.previousOutputs`). */
+  /** Whether a step may be run before the previous one has ended; not if that may be another caller's, as a warm-up's. */
   get asyncScheduling(): boolean {
-    return this.#compiled.asyncScheduling === true;
+    return this.#compiled.asyncScheduling === true && this.#stepsInFlight < 2;
   }
 
   /** Prepares everything but weights for a prefill of `tokens` tokens. */
@@ -175,15 +176,14 @@ export class ExecutionPlan implements AsyncDisposable {
     this.#lifetime.assertAlive();
     this.#check.check(step, kvCache);
     this.#startLoading();
-    const run = this.#compiled.run(step, kvCache, { signal: this.#endedWith(options.signal) });
-    this.#running.add(run);
+    this.#stepsInFlight++;
     try {
-      return await run;
+      return await this.#track(this.#compiled.run(step, kvCache, { signal: this.#endedWith(options.signal) }));
     } catch (error) {
       if (this.#ending.signal.aborted) this.#lifetime.assertAlive();
       throw error;
     } finally {
-      this.#running.delete(run);
+      this.#stepsInFlight--;
     }
   }
 

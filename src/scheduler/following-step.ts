@@ -27,9 +27,11 @@ export function followingSlices(
   for (const { sequence, start } of going) {
     if (ends.has(sequence)) continue;
     if (!makeWritable(sequence, start + 1)) return undefined;
+    next.push({ sequence, start: start + 1, count: 1, outputs: 1, draft: NO_DRAFT });
+  }
+  for (const { sequence } of next) {
     sequence.servedStep = step;
     sequence.isQueuedEarly = true;
-    next.push({ sequence, start: start + 1, count: 1, outputs: 1, draft: NO_DRAFT });
   }
   return next.length === 0 ? undefined : next;
 }

@@ -1,8 +1,8 @@
 // Decides which tokens of which sequences go into the next step. Decoding sequences come first, one token each, with a
-// draft if the step has no prefill; prefill gets the rest of the step. When blocks of a cache group run out, the last in queue order is preempted and starts again
-// later. Pure: no device. Invariants: only running sequences hold blocks; the first in order always gets the blocks it needs, so that
-// it always finishes; within a priority no sequence overtakes another, and across priorities only sequences that have
-// waited briefly are overtaken.
+// draft if the step has no prefill; prefill gets the rest of the step. When blocks of a cache group run out, the last in
+// queue order is preempted and starts again later. Pure: no device. Invariants: only running sequences hold blocks; the
+// first in order always gets the blocks it needs, so that it always finishes; within a priority no sequence overtakes
+// another, and across priorities only sequences that have waited briefly are overtaken.
 
 import { reachTokens } from "../graph/cache-groups.js";
 import type { BlockPools } from "../kv-cache/block-pools.js";
@@ -148,12 +148,14 @@ export class Scheduler {
   following(slices: readonly StepSlice[], ends: ReadonlySet<ScheduledSequence>): readonly StepSlice[] | undefined {
     const couldBegin = this.#queue.length > 0 && this.#runningSlots < this.limits.sequences;
     if (couldBegin) return undefined;
-    return followingSlices(slices, {
+    const following = followingSlices(slices, {
       ends,
       running: this.#running.length,
-      step: ++this.#steps,
+      step: this.#steps + 1,
       makeWritable: (sequence, position) => sequence.makeFollowingWritable(position, this.#copyBlock),
     });
+    if (following !== undefined) this.#steps++;
+    return following;
   }
 
   /**

@@ -178,7 +178,10 @@ export class SequenceDrafts {
     return policy.bestLength(1, sequences, Math.min(most, MAX_DRAFT_TOKENS));
   }
 
-  /** Length of the draft to request from the batch drafter; 0 if it would not pay. */
+  /**
+   * Length of the draft to request from the batch drafter; 0 if it would not pay. Asked for each token, also if no draft
+   * can begin there: one that does not pay is worth another try after a while.
+   */
   batchLength(most: number): number {
     const length = this.#bestBatchLength(most);
     if (length === 0 && this.#speculation.hasBatchDrafter) this.#acceptance.skip(this.#batchClass);

@@ -113,6 +113,22 @@ describeEmulator("steps ahead", () => {
     expect(answer).toEqual(await model.plan.step({ ...next, tokens: Int32Array.of(rows[2], 42, rows[0]) }, cache));
   });
 
+  it("are not given while another caller's step is in flight, which would be the previous one", async () => {
+    const { driver, compiler } = emulatedHip("wave-32", { waveSize: 32 });
+    await using backend = openGpuBackend({ driver, compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    const { plan } = model;
+    using cache = plan.createKvCache();
+    using otherCache = plan.createKvCache();
+    const text: Text = { ...model, cache, sequences: 1, steps: 4, want: WANTS["the most likely"] };
+    const first = plan.step(stepAt(text, 0, [1]), cache);
+    expect(plan.asyncScheduling).toBe(true);
+    const other = plan.step(stepAt(text, 0, [2]), otherCache);
+    expect(plan.asyncScheduling).toBe(false);
+    await Promise.all([first, other]);
+    expect(plan.asyncScheduling).toBe(true);
+  });
+
   it("are right after a step that failed, and refuse outputs that the previous step did not have", async () => {
     const { driver, compiler } = emulatedHip("wave-32", { waveSize: 32 });
     await using backend = openGpuBackend({ driver, compiler, name: "hip", backendOptions: {} });

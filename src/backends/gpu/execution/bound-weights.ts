@@ -42,12 +42,12 @@ export class BoundWeights {
     return tensor;
   }
 
-  /** Whether one of the weights has a new address. */
+  /** Whether one of the weights has a new address, until `clear` is called. */
   hasMoved(): boolean {
     const { departures } = this.#runtime;
     if (this.#departures === departures) return false;
-    this.#departures = departures;
     for (const [id, tensor] of this.#bound) if (this.#weights[id].resident !== tensor) return true;
+    this.#departures = departures;
     return false;
   }
 

@@ -23,7 +23,7 @@ import { ProgramTuning, type ProgramTuningOptions } from "./program-tuning.js";
 import { ProgramWarmUp } from "./program-warm-up.js";
 import type { GpuRuntime } from "../memory/runtime.js";
 import { type KernelGate, StepAdmission } from "./step-admission.js";
-import { AsyncStep, type QueuedStep, withChosenTokens } from "./queued-step.js";
+import { AsyncStep, endedStep, type QueuedStep, withChosenTokens } from "./queued-step.js";
 import { StateBackup } from "./state-backup.js";
 import { StepGraphs, type StepGraphsOptions } from "./step-graphs.js";
 import { StepLauncher } from "./step-launcher.js";
@@ -65,7 +65,7 @@ export class GpuProgram implements CompiledProgram {
   readonly #bound: BoundWeights;
   readonly #states: StateBackup;
   readonly #launcher: StepLauncher;
-  /** The step whose launches were queued last. */
+  /** The step whose launches were queued last; undefined from when a step begins until its launches are queued. */
   #last: QueuedStep | undefined;
   #hasReserved = false;
   #hasRun = false;
@@ -210,6 +210,7 @@ export class GpuProgram implements CompiledProgram {
     lease: KvCacheHold | undefined,
     signal: AbortSignal | undefined,
   ): Promise<readonly OutputRow[]> {
+    this.#last = undefined;
     const outputs = this.#planOutputs(step);
     let queued: QueuedStep | undefined;
     try {
@@ -228,7 +229,7 @@ export class GpuProgram implements CompiledProgram {
       this.#states.confirm();
       if (!isReplayed) this.#afterFirst();
       const rows = await results.read(session.stream, () => session.finished());
-      queued.ended = { rows, wasRepeated: false };
+      queued.ended = endedStep(rows);
       return rows;
     } catch (error) {
       await this.#stage.settle();
@@ -269,7 +270,9 @@ export class GpuProgram implements CompiledProgram {
       this.#last = following.queued;
       return following;
     } catch (error) {
-      return AsyncStep.failed(previous, () => failed(error));
+      const unqueued = AsyncStep.failed(previous, () => failed(error));
+      this.#last = unqueued.queued;
+      return unqueued;
     }
   }
 
@@ -284,7 +287,7 @@ export class GpuProgram implements CompiledProgram {
     this.#plans.giveUpBlas(reason);
     if (this.#stage.session !== undefined) this.#states.restore(this.#stage.session.stream);
     const rows = await this.#step(step, lease, signal);
-    if (queued !== undefined) queued.ended = { rows, wasRepeated: true };
+    if (queued !== undefined) queued.ended = endedStep(rows, true);
     return rows;
   }
 

@@ -10,8 +10,16 @@ export interface QueuedStep {
   readonly outputs: OutputPlan;
   /** Whether it is one graph: then nothing of it is still to be queued. */
   readonly isReplayed: boolean;
-  /** Its results once it has ended. A step that was repeated has overwritten what the next one began with. */
-  ended: { readonly rows: readonly OutputRow[]; readonly wasRepeated: boolean } | "failed" | undefined;
+  /** Set once it has ended. */
+  ended: EndedStep | "failed" | undefined;
+}
+
+/** How a step ended. Its rows are not kept: they may be whole rows of the vocabulary. */
+interface EndedStep {
+  /** The token that each output chooses; 0 for outputs that choose none. */
+  readonly tokens: readonly number[];
+  /** Whether it was repeated: then it has overwritten what the next one began with. */
+  readonly wasRepeated: boolean;
 }
 
 /** What is left to do for a step that was queued behind another. */
@@ -38,10 +46,10 @@ export class AsyncStep {
 
   /** One that could not be queued, and fails when its turn comes. */
   static failed(previous: QueuedStep, failed: () => Promise<never>): AsyncStep {
-    return new AsyncStep(previous, previous.outputs, failed, {
-      read: failed,
-      failed,
-    });
+    const step = new AsyncStep(previous, previous.outputs, failed, { read: failed, failed });
+    // No step can be queued behind it.
+    step.queued.ended = "failed";
+    return step;
   }
 
   /** Its results; undefined if it has to be run again, because the previous step did not end as it was queued. */
@@ -51,7 +59,7 @@ export class AsyncStep {
       const { ended } = this.previous;
       if (ended === undefined || ended === "failed" || ended.wasRepeated) return undefined;
       const rows = await this.#work.read();
-      this.queued.ended = { rows, wasRepeated: false };
+      this.queued.ended = endedStep(rows);
       return rows;
     } catch (error) {
       return await this.#work.failed(error);
@@ -61,20 +69,23 @@ export class AsyncStep {
   }
 }
 
+/** What is kept of a step with these results. */
+export function endedStep(rows: readonly OutputRow[], wasRepeated = false): EndedStep {
+  return { tokens: rows.map(chosenToken), wasRepeated };
+}
+
 /** The step with all tokens that the previous one has chosen; throws BACKEND_STEP if that one failed. */
 export function withChosenTokens(step: StepInput, previous: QueuedStep | undefined): StepInput {
   const { previousOutputs, ...known } = step;
   if (previousOutputs === undefined) return step;
-  const rows = resultsOf(previous);
-  const tokens = step.tokens.map((token, row) =>
-    previousOutputs[row] < 0 ? token : chosenToken(rows[previousOutputs[row]]),
-  );
+  const chosen = tokensOf(previous);
+  const tokens = step.tokens.map((token, row) => (previousOutputs[row] < 0 ? token : chosen[previousOutputs[row]]));
   return { ...known, tokens };
 }
 
-function resultsOf(previous: QueuedStep | undefined): readonly OutputRow[] {
+function tokensOf(previous: QueuedStep | undefined): readonly number[] {
   const ended = previous?.ended;
-  if (ended !== undefined && ended !== "failed") return ended.rows;
+  if (ended !== undefined && ended !== "failed") return ended.tokens;
   throw new BackendError("BACKEND_STEP", "[step] the previous step, which chooses its tokens, has failed");
 }
 

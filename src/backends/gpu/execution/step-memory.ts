@@ -100,18 +100,19 @@ export class StepMemory implements Disposable {
   /** Grows the step buffer if necessary; true if it moved. */
   makeRoom(stepBytes: number): boolean {
     if (this.holds(stepBytes)) return false;
-    const oldStep = this.#step;
-    this.#step = this.#allocate("the step buffer", stepBytes * 2);
-    this.#blocks.splice(this.#blocks.indexOf(oldStep), 1);
-    this.#runtime.memory.free(oldStep);
+    // Pinned memory first: if there is none, captured graphs still read the step buffer that they were captured with.
     for (const side of [this.#side, this.#otherSide]) {
-      if (side === undefined) continue;
+      if (side === undefined || side.staging.bytes.byteLength >= stepBytes * 2) continue;
       const { staging } = side;
       side.staging = this.#allocateHost(stepBytes * 2);
       side.view = viewOf(side.staging);
       this.#pinned.splice(this.#pinned.indexOf(staging), 1);
       this.#runtime.device.freeHost(staging);
     }
+    const oldStep = this.#step;
+    this.#step = this.#allocate("the step buffer", stepBytes * 2);
+    this.#blocks.splice(this.#blocks.indexOf(oldStep), 1);
+    this.#runtime.memory.free(oldStep);
     return true;
   }
 

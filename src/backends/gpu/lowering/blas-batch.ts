@@ -7,7 +7,7 @@ import { matmulsOf } from "./regions.js";
 import { takesWideGemm } from "./wide-gemm-shape.js";
 
 /** The same where the wide products compute every matmul without unpacking it first. */
-export const MIN_WIDE_BLAS_BATCH = 1024;
+const MIN_WIDE_BLAS_BATCH = 1024;
 
 /** The fewest tokens of a step whose matmuls the BLAS library computes. */
 export function leastBlasBatch(options: GpuLoweringOptions): number {
