@@ -156,7 +156,8 @@ describeEmulator("cuda with", () => {
     const error = await expectFailure(run, {
       code: "GPU_DEVICE_LOST",
       kind: "device lost",
-      call: "cuEventSynchronize",
+      // Whichever call is the first after it: how far ahead work is queued depends on the machine.
+      call: expect.stringMatching(/^cu(?:EventSynchronize|EventRecord|Memcpy\w*Async\w*|LaunchKernel\w*|GraphLaunch)$/),
       number: 719,
       remedy: /load the model again/,
     });

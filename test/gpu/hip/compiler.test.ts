@@ -29,6 +29,18 @@ function endCompilers(): number {
   return compilers.length;
 }
 
+/** Child processes that start meanwhile have these options. */
+async function withNodeOptions<T>(options: string, task: () => Promise<T>): Promise<T> {
+  const before = process.env["NODE_OPTIONS"];
+  process.env["NODE_OPTIONS"] = options;
+  try {
+    return await task();
+  } finally {
+    if (before === undefined) delete process.env["NODE_OPTIONS"];
+    else process.env["NODE_OPTIONS"] = before;
+  }
+}
+
 async function refusal(promise: Promise<unknown>): Promise<GpuError> {
   try {
     await promise;
@@ -118,10 +130,18 @@ describeEmulator("the HIP compiler", () => {
     // The idle process is gone, and nothing has been heard of it yet.
     expect(endCompilers()).toBeGreaterThan(0);
     expect(await pool.compile(question)).toHaveProperty("code");
-    const ending = setInterval(endCompilers, 1);
-    expect(await pool.compile(question).finally(() => clearInterval(ending))).toMatchObject({
+    const starts = folder.file("starts");
+    const fatal = folder.file("fatal.cjs");
+    writeFileSync(
+      fatal,
+      `require("node:fs").appendFileSync(${JSON.stringify(starts)}, "x"); process.kill(process.pid, "SIGKILL");`,
+    );
+    expect(endCompilers()).toBeGreaterThan(0);
+    expect(await withNodeOptions(`--require=${fatal}`, () => pool.compile(question))).toMatchObject({
       died: expect.stringMatching(/^(?:was ended by SIGKILL|could not be reached)/),
     });
+    // The idle process and two new ones.
+    expect(readFileSync(starts, "utf8")).toBe("xx");
     expect(await pool.compile(question)).toHaveProperty("code");
   });
 

@@ -176,7 +176,8 @@ describeEmulator("hip with", () => {
     await expectFailure(run, {
       code: "GPU_DEVICE_LOST",
       kind: "device lost",
-      call: "hipEventSynchronize",
+      // Whichever call is the first after it: how far ahead work is queued depends on the machine.
+      call: expect.stringMatching(/^hip(?:EventSynchronize|EventRecord|Memcpy\w*Async|LaunchKernel|GraphLaunch)$/),
       number: 719,
       remedy: /load the model again/,
     });
