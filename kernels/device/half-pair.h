@@ -83,6 +83,17 @@ DEVICE u32 bytes_below(u32 bytes, u32 high) {
 
 #endif
 
+/** (word & mask) ^ bits. NVIDIA's assembler would make two instructions of two constants. */
+DEVICE u32 masked_flip(u32 word, u32 mask, u32 bits) {
+#if !defined(ROCMFORGE_EMULATOR) && (defined(__CUDA_ARCH__) || defined(__CUDACC_RTC__) || defined(__CUDACC__))
+  u32 result;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(word), "r"(mask), "r"(bits));
+  return result;
+#else
+  return (word & mask) ^ bits;
+#endif
+}
+
 /** The first half of a word twice, and the second. */
 DEVICE u32 first_twice(u32 pair) { return (pair & 0xffffu) | (pair << 16); }
 DEVICE u32 second_twice(u32 pair) { return (pair >> 16) | (pair & 0xffff0000u); }

@@ -43,6 +43,7 @@
 #define STAGES 1
 #endif
 #define MATRIX_WAVES 4
+#define ORDERED_LOADS 1
 #define WIDE 0
 #include "matmul/grouped-arguments.h"
 #include "matmul/grouped-slab.h"
@@ -74,6 +75,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
                            typename Source::Raw (&raw)[PREFETCH][kHalves][kLines], Tile (&sums)[Parts][kHalves][kTiles],
                            u8* shared) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
+  const int zero = min(*a.row_count, 0);
 #pragma unroll
   for (int stage = 0; stage < STAGES - 1; stage++) {
     if (stage < slabs) copy_parts<Source, Filled, Parts>(a, tile, halves, stage, shared + stage * Parts * kSlabBytes);
@@ -92,11 +94,14 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       if (slab + STAGES - 1 < slabs)
         copy_parts<Source, Filled, Parts>(a, tile, halves, slab + STAGES - 1, shared + free_stage * Parts * kSlabBytes);
       end_copy_group();
-      multiply_slab<Source, Filled, Parts>(
+      // Of two slabs in registers, one is on its way while the other is multiplied.
+      constexpr bool isRing = Prefetched > 1;
+      multiply_slab<Source, Filled, Parts, isRing>(
           sums, raw[i], slab, weight_blocks, tile, shared + stage * Parts * kSlabBytes, [&] {
+            const int next = isRing ? (i + 1) % Prefetched : i;
             // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
-            fetch_weights<Source>(rows, weight_blocks,
-                                  min(slab + Prefetched, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
+            const int block = min(slab + 1, slabs - 1) * kSlabBlocks + fragment_share();
+            fetch_weights<Source>(rows, weight_blocks, isRing ? block + when_here(raw[i][0][0], zero) : block, raw[next]);
           });
       stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
@@ -130,7 +135,7 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
       for (int part = 0; part < Parts; part++) {
         if (slab + 1 < slabs) hold_slab<Source>(a, tile, halves, slab + 1, part, held[part]);
       }
-      multiply_slab<Source, Filled, Parts>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
+      multiply_slab<Source, Filled, Parts, false>(sums, raw[i], slab, weight_blocks, tile, shared, [&] {
         // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
         fetch_weights<Source>(rows, weight_blocks, min(slab + Prefetched, slabs - 1) * kSlabBlocks + fragment_share(),
                               raw[i]);

@@ -69,11 +69,12 @@ DEVICE void hold_slab(const GroupedGemmArguments& a, const GroupTile& tile, cons
   }
 }
 
-/** `refill` brings weights of a later slab, as soon as those of this one are not needed any more. */
-template <typename Source, Fill Filled, int Parts, typename Refill>
+/** `refill` brings weights of a later slab: at once, or as soon as those of this one are not needed any more. */
+template <typename Source, Fill Filled, int Parts, bool RefilledAtOnce, typename Refill>
 DEVICE void multiply_slab(Tile (&sums)[Parts][kHalves][kTiles], const typename Source::Raw (&raw)[kHalves][kLines],
                           int slab, int weight_blocks, const GroupTile& tile, const u8* stage, Refill refill) {
   const int weight_block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
+  if (RefilledAtOnce) refill();
 #pragma unroll
   for (int group = 0; group < 2; group++) {
     u32 left[kHalves][kLines][8];
@@ -82,7 +83,7 @@ DEVICE void multiply_slab(Tile (&sums)[Parts][kHalves][kTiles], const typename S
 #pragma unroll
       for (int line = 0; line < kLines; line++) Source::halves(raw[half][line], weight_block, group, left[half][line]);
     }
-    if (group == 1) refill();
+    if (!RefilledAtOnce && group == 1) refill();
 #pragma unroll
     for (int index = 0; index < Parts * kTiles; index++) {
       const int part = index / kTiles, i = index % kTiles;

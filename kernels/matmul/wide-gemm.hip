@@ -53,6 +53,7 @@
 #define RESIDENT_BLOCKS 1
 #endif
 #define MATRIX_WAVES TEAMS * 4
+#define ORDERED_LOADS 1
 #include "device/activation.h"
 #include "weights/half-blocks.h"
 #include "device/matrix-unit.h"
@@ -118,6 +119,7 @@ static_assert(kShares == 4, "a slab is four blocks");
 constexpr int kSlabBlocks = 4;
 constexpr int kSlabChunks = 16;
 constexpr int kStageBytes = 2 * kWidePanelBytes;
+constexpr int kHalfRing = RING / 2;
 
 /** Full and empty stages of the input. */
 struct Handovers {
@@ -219,12 +221,16 @@ DEVICE void find_rows(const WideGemmArguments& a, const Target& target, const u8
   }
 }
 
+/** The lane's blocks, number `share` of each slab, of slabs from `first` on, as far as the segment goes. */
 template <typename Source>
-DEVICE void fetch_slab(const u8* const (&rows)[kLines], int weight_blocks, int slab,
-                       typename Source::Raw (&raw)[kLines]) {
-  const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
+DEVICE void fetch_half(const u8* const (&rows)[kLines], int weight_blocks, const Segment& segment, int first, int share,
+                       typename Source::Raw (&raw)[kHalfRing][kLines]) {
 #pragma unroll
-  for (int line = 0; line < kLines; line++) raw[line] = Source::fetch(rows[line], weight_blocks, block);
+  for (int i = 0; i < kHalfRing; i++) {
+    const int block = min(min(first + i, segment.end - 1) * kSlabBlocks + share, weight_blocks - 1);
+#pragma unroll
+    for (int line = 0; line < kLines; line++) raw[i][line] = Source::fetch(rows[line], weight_blocks, block);
+  }
 }
 
 /** Products of one half of a slab, which are under way when this returns. */
@@ -237,15 +243,14 @@ DEVICE void multiply_group(Tile (&sums)[kTiles], const u32 (&left)[kLines][8], W
 }
 
 template <typename Source>
-DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, const Segment& segment,
+DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, const Segment& segment, int zero,
                              Tile (&sums)[kTiles], StageCount& count, const u8* shared, Handovers& handovers) {
   const u8* rows[kLines];
   find_rows<Source>(a, target, rows);
   const int weight_blocks = a.width / 32;
-  typename Source::Raw raw[RING][kLines];
-#pragma unroll
-  for (int slot = 0; slot < RING; slot++)
-    fetch_slab<Source>(rows, weight_blocks, min(segment.first + slot, segment.end - 1), raw[slot]);
+  // One half of the ring is decoded while the other is on its way.
+  typename Source::Raw raw[2][kHalfRing][kLines];
+  fetch_half<Source>(rows, weight_blocks, segment, segment.first, fragment_share(), raw[0]);
   dependency_wait();
 #pragma unroll
   for (int tile = 0; tile < kTiles; tile++) clear_tile(sums[tile]);
@@ -257,11 +262,16 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
     for (int slot = 0; slot < RING; slot++) {
       const int slab = first + slot;
       if (slab >= segment.end) break;
+      const int half = slot / kHalfRing, place_in_half = slot % kHalfRing;
+      if (place_in_half == 0)
+        fetch_half<Source>(rows, weight_blocks, segment, slab + kHalfRing, fragment_share() + when_here(raw[half][0][0], zero),
+                           raw[1 - half]);
       const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
       // Of the slab before the first half's products are done with their registers, the second's may still run.
       wide_wait<1>();
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::crossed(raw[slot][line], block, 0, left[0][line]);
+      for (int line = 0; line < kLines; line++)
+        Source::crossed(raw[half][place_in_half][line], block, 0, left[0][line]);
       stage_filled();
       await_handover(&handovers.full[count.stage], count.rounds & 1);
       const WidePlace place = wide_place(shared + count.stage * kStageBytes);
@@ -269,8 +279,8 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
       wide_wait<1>();
       if (before >= 0 && lane_index() == 0) hand_over(&handovers.empty[before]);
 #pragma unroll
-      for (int line = 0; line < kLines; line++) Source::crossed(raw[slot][line], block, 1, left[1][line]);
-      fetch_slab<Source>(rows, weight_blocks, min(slab + RING, segment.end - 1), raw[slot]);
+      for (int line = 0; line < kLines; line++)
+        Source::crossed(raw[half][place_in_half][line], block, 1, left[1][line]);
       multiply_group(sums, left[1], chunks_on(place, kSlabChunks / 2));
       stage_used();
       before = count.stage;
@@ -285,19 +295,20 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
 DEVICE void multiply(const WideGemmArguments& a, const Share& share, const u8* shared, Handovers& handovers) {
   StageCount count = {0, 0};
   u32 unit = share.begin;
+  const int zero = min(share.tokens, 0);
 #pragma unroll 1
   while (unit < share.end) {
     const Segment segment = segment_at(share, unit);
     const Target target = find_target(a, share, segment.tile);
     Tile sums[kTiles];
     if (target.type == TYPE0) {
-      multiply_segment<HalfSource<TYPE0>>(a, target, segment, sums, count, shared, handovers);
+      multiply_segment<HalfSource<TYPE0>>(a, target, segment, zero, sums, count, shared, handovers);
     }
 #if MATMULS > 1 && TYPE1 != TYPE0
-    if (target.type == TYPE1) multiply_segment<HalfSource<TYPE1>>(a, target, segment, sums, count, shared, handovers);
+    if (target.type == TYPE1) multiply_segment<HalfSource<TYPE1>>(a, target, segment, zero, sums, count, shared, handovers);
 #endif
 #if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
-    if (target.type == TYPE2) multiply_segment<HalfSource<TYPE2>>(a, target, segment, sums, count, shared, handovers);
+    if (target.type == TYPE2) multiply_segment<HalfSource<TYPE2>>(a, target, segment, zero, sums, count, shared, handovers);
 #endif
     if (add_parts(a, share, segment, sums)) write_sums(a, share, find_target(a, share, segment.tile), sums);
     unit += u32(segment.end - segment.first);

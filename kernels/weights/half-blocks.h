@@ -33,11 +33,24 @@ DEVICE void quad_to_halves(u32 quad, u32 scale, u32 minus_minimum, u32& first, u
 /** The same, the first pair of bytes 0 and 2 and the second of 1 and 3: what needs no bytes moved. */
 template <int Shift>
 DEVICE void quad_to_crossed(u32 quad, u32 scale, u32 minus_minimum, u32& first, u32& second) {
-  const u32 exponent = ((0x64u - 4u * Shift) << 8) * 0x00010001u;
+  const u32 mask = 0x00ff00ffu, exponent = (((0x64u - 4u * Shift) << 8) | 0x80u) * 0x00010001u;
   const u32 zero = (0x6480u - 0x400u * Shift) * 0x00010001u;
-  const u32 raised = quad ^ 0x80808080u;
-  first = pair_fma(pair_subtract((raised & 0x00ff00ffu) | exponent, zero), scale, minus_minimum);
-  second = pair_fma(pair_subtract(((raised >> 8) & 0x00ff00ffu) | exponent, zero), scale, minus_minimum);
+  first = pair_fma(pair_subtract(masked_flip(quad, mask, exponent), zero), scale, minus_minimum);
+  second = pair_fma(pair_subtract(masked_flip(quad >> 8, mask, exponent), zero), scale, minus_minimum);
+}
+
+/** Nibbles in the same order, less `Less`: those of the second group stay where they are, below the exponent for that. */
+template <int Less>
+DEVICE void nibbles_to_crossed(const Words4& nibbles, int group, u32 scale, u32 minus_minimum, u32 (&words)[8]) {
+  const u32 mask = group == 0 ? 0x000f000fu : 0x00f000f0u, exponent = group == 0 ? 0x64006400u : 0x54005400u;
+  const u32 zero = exponent + u32(group == 0 ? Less : Less * 16) * 0x00010001u;
+  const u32 fours[4] = {nibbles.x, nibbles.y, nibbles.z, nibbles.w};
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 even = masked_flip(fours[i], mask, exponent), odd = masked_flip(fours[i] >> 8, mask, exponent);
+    words[2 * i] = pair_fma(pair_subtract(even, zero), scale, minus_minimum);
+    words[2 * i + 1] = pair_fma(pair_subtract(odd, zero), scale, minus_minimum);
+  }
 }
 
 /** Scale and minus minimum of a group, each twice as a half. */
@@ -51,8 +64,9 @@ DEVICE GroupPairs group_pairs(const Block& values, int group) {
   return {float2_to_half2(scale, scale), Format<Type>::has_minimum ? float2_to_half2(minimum, minimum) : 0};
 }
 
+/** Halves of a group by its decoded quads. */
 template <int Type>
-struct HalfSource : Format<Type> {
+struct HalvesOfQuads : Format<Type> {
   typedef typename Format<Type>::Raw Raw;
 
   DEVICE void halves(const Raw& raw, int block, int group, u32 (&words)[8]) {
@@ -64,6 +78,11 @@ struct HalfSource : Format<Type> {
                                         words[2 * i + 1]);
     }
   }
+};
+
+template <int Type>
+struct HalfSource : HalvesOfQuads<Type> {
+  typedef typename Format<Type>::Raw Raw;
 
   /** The same in the order of matmul/wide-gemm.hip: of each four columns first 0 and 2, then 1 and 3. */
   DEVICE void crossed(const Raw& raw, int block, int group, u32 (&words)[8]) {
@@ -101,13 +120,50 @@ struct HalfSource<kQ4_K> : Format<kQ4_K> {
   DEVICE void crossed(const Raw& raw, int, int group, u32 (&words)[8]) {
     const u32 levels = pair_subtract(bytes_below<0>(raw.scales, 0x64646464u), 0x64006400u);
     const u32 both = pair_multiply(levels, raw.units);
-    const u32 scale = first_twice(both), minus_minimum = second_twice(both) ^ 0x80008000u;
-    const u32 mask = group == 0 ? 0x000f000fu : 0x00f000f0u, exponent = group == 0 ? 0x64006400u : 0x54005400u;
+    nibbles_to_crossed<0>(raw.nibbles, group, first_twice(both), second_twice(both) ^ 0x80008000u, words);
+  }
+};
+
+template <>
+struct HalfSource<kQ4_0> : HalvesOfQuads<kQ4_0> {
+  DEVICE void crossed(const Raw& raw, int, int group, u32 (&words)[8]) {
+    nibbles_to_crossed<8>(raw.nibbles, group, first_twice(raw.scale), 0, words);
+  }
+};
+
+template <>
+struct HalfSource<kQ4_1> : HalvesOfQuads<kQ4_1> {
+  DEVICE void crossed(const Raw& raw, int, int group, u32 (&words)[8]) {
+    nibbles_to_crossed<0>(raw.nibbles, group, first_twice(raw.scales), second_twice(raw.scales), words);
+  }
+};
+
+/**
+ * Nibbles and pairs of bits meet below the exponent, without signed bytes between: as 1024 and the level, or of high nibbles
+ * as 64 and the level. Scales are made as halves in the first place.
+ */
+template <>
+struct HalfSource<kQ6_K> : HalvesOfQuads<kQ6_K> {
+  DEVICE void crossed(const Raw& raw, int, int group, u32 (&words)[8]) {
+    const u32 levels = pair_subtract(bytes_below<0>(raw.scales ^ 0x8080u, 0x64646464u), 0x64806480u);
+    const u32 both = pair_multiply(levels, first_twice(raw.unit));
+    const u32 scale = group == 0 ? first_twice(both) : second_twice(both);
+    const u32 nibble_mask = group == 0 ? 0x000f000fu : 0x00f000f0u, exponent = group == 0 ? 0x64006400u : 0x54005400u;
+    // Levels are 32 higher than they should be.
+    const u32 zero = group == 0 ? 0x64206420u : 0x56005600u;
     const u32 nibbles[4] = {raw.nibbles.x, raw.nibbles.y, raw.nibbles.z, raw.nibbles.w};
+    const u32 top = group == 0 ? raw.pairs.x : raw.pairs.y;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      words[2 * i] = pair_fma(pair_subtract((nibbles[i] & mask) | exponent, exponent), scale, minus_minimum);
-      words[2 * i + 1] = pair_fma(pair_subtract(((nibbles[i] >> 8) & mask) | exponent, exponent), scale, minus_minimum);
+#pragma unroll
+      for (int odd = 0; odd < 2; odd++) {
+        const u32 low = masked_flip(odd ? nibbles[i] >> 8 : nibbles[i], nibble_mask, exponent);
+        // Bits 2i and 2i + 1 of a byte, to the place above the nibble.
+        const int left = (group == 0 ? 4 : 8) - 2 * i - 8 * odd;
+        const u32 moved = left < 0 ? top >> -left : top << left;
+        const u32 level = masked_flip(moved, group == 0 ? 0x00300030u : 0x03000300u, low);
+        words[2 * i + odd] = pair_multiply(pair_subtract(level, zero), scale);
+      }
     }
   }
 };
