@@ -86,6 +86,29 @@ describe("Scheduler", () => {
     ]);
   });
 
+  it("follows a running step although a sequence waits for blocks, but not if it could begin", () => {
+    const bench = new Bench(10);
+    const decoder = bench.add(20);
+    bench.step();
+    bench.step();
+    bench.add(17, { first: 5000 });
+    const next = (): readonly StepSlice[] | undefined => {
+      const slices = bench.scheduler.next() ?? [];
+      expect(slices.map(({ sequence }) => sequence)).toEqual([decoder]);
+      const following = bench.scheduler.following(slices, new Set());
+      bench.scheduler.advance(slices);
+      return following;
+    };
+    expect(next()).toMatchObject([{ sequence: decoder, count: 1 }]);
+
+    const free = new Bench(20);
+    free.add(4);
+    free.step();
+    const slices = free.scheduler.next() ?? [];
+    free.add(17);
+    expect(free.scheduler.following(slices, new Set())).toBeUndefined();
+  });
+
   it("serves every prompt in turn, and ends one after the other", () => {
     const bench = new Bench(100, { prefillTokens: 8 });
     const prompts = Array.from({ length: 4 }, () => bench.add(40));

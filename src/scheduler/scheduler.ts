@@ -146,7 +146,8 @@ export class Scheduler {
    * sequence could begin, or if blocks are scarce: then the next step is composed when the running one has ended.
    */
   following(slices: readonly StepSlice[], ends: ReadonlySet<ScheduledSequence>): readonly StepSlice[] | undefined {
-    const couldBegin = this.#queue.length > 0 && this.#runningSlots < this.limits.sequences;
+    const { first } = this.#queue;
+    const couldBegin = first !== undefined && this.#runningSlots < this.limits.sequences && !this.#isUnfit(first);
     if (couldBegin) return undefined;
     const following = followingSlices(slices, {
       ends,
