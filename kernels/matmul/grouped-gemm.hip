@@ -8,8 +8,8 @@
 //
 // What bounds it, for Q4_K on an H200 (20 bytes a cycle and multiprocessor from memory, 128 from shared memory; a
 // product of 16 × 8 × 16 about every 6 cycles and quarter of a multiprocessor):
-//   few tokens an expert    Bytes. The lanes of three blocks hold 18 bytes of 4 lines each, PREFETCH times: at 2 that is
-//                           55 KB in flight on each multiprocessor, more than the latency of memory asks for. Decoding
+//   few tokens an expert    Bytes. The lanes of three blocks hold 18 bytes of 4 lines each, PREFETCH times: 28 KB in flight
+//                           on each multiprocessor and as much being decoded. Decoding
 //                           4 lines takes 380 instructions a wave and slab, all else 130: at four instructions a cycle
 //                           that is 18 bytes a cycle. So tiles are no larger than they must be, and a wave has 32 rows.
 //   many tokens an expert   Products. A wave has 32 rows and all 128 tokens: what it decodes is used for 256 products, so
@@ -36,6 +36,8 @@
 // v4 tiles of at most 8 slots take half of the products: 6 % more tokens a second with 64 sequences of Qwen3-30B-A3B. Blocks of
 //    two or six waves instead of four: 7 % fewer. Blocks of a tile that begin with different slabs: 3 % fewer.
 // v5 blocks of the shared expert decode its weights for two tiles of tokens: part of 2 % with 64 sequences of GLM-4.7-Flash.
+// v6 with two slabs in registers, one is asked for when the other has arrived: before, the wait for one was a wait for both
+//    (matmul/wide-gemm.hip says why). 10 to 15 % expected; not measured.
 #ifndef PREFETCH
 #define PREFETCH 1
 #endif
@@ -43,10 +45,13 @@
 #define STAGES 1
 #endif
 #define MATRIX_WAVES 4
+// Loads of weights stay where they are asked for.
 #define ORDERED_LOADS 1
 #define WIDE 0
 #include "matmul/grouped-arguments.h"
 #include "matmul/grouped-slab.h"
+
+static_assert(PREFETCH == 1 || PREFETCH == 2, "one slab of weights, or two that take turns");
 
 /** The weights of the first slabs. */
 template <typename Source>
@@ -101,7 +106,8 @@ DEVICE void multiply_slabs(const GroupedGemmArguments& a, const GroupTile& tile,
             const int next = isRing ? (i + 1) % Prefetched : i;
             // The last slab's once more rather than none: a branch here costs registers, and these bytes are near.
             const int block = min(slab + 1, slabs - 1) * kSlabBlocks + fragment_share();
-            fetch_weights<Source>(rows, weight_blocks, isRing ? block + when_here(raw[i][0][0], zero) : block, raw[next]);
+            fetch_weights<Source>(rows, weight_blocks, isRing ? block + when_here(raw[i][0][0], zero) : block,
+                                  raw[next]);
           });
       stage = stage == STAGES - 1 ? 0 : stage + 1;
     }

@@ -1,13 +1,15 @@
 // out[token][row] = Σ_k input[token][k] × weight[row][k] for 9 and more tokens by the wide products of sm_90
 // (device/wide-matmul.h): half rows times weights in their device layout, up to three matrices of one input in a launch.
 // Teams of four waves have 64 rows each. Every lane loads and decodes the weight blocks that the products want it to
-// hold, RING slabs early, and decodes one half of a slab while the other is multiplied. One more wave brings the input,
+// hold, and decodes one half of a slab while the other is multiplied. Of the RING slabs of weights in registers one half is on
+// its way while the other is decoded: NVIDIA's assembler counts all loads of a loop together, so that a wait for one slab of a
+// plain ring is a wait for what was asked for last. One more wave brings the input,
 // which lies in memory as products read it (rows/wide-order.h), a slab of a tile's tokens in one copy. Blocks share the
 // slabs of all tiles evenly (stream-k): where a tile has several blocks, the last one to arrive adds up what all of them
 // left in `partial`, in their order, so that results do not depend on which was faster.
 // Defines: TOKENS 16, 32, 64, 128 or 256 a tile; MATMULS 1 to 3 with TYPE0 … TYPE2 (none Q5_K, whose columns lie
 // otherwise); GATED: gate and up, of the same type and size, and out0 = activation(gate) × up; ACTIVATION and SOFT_CAP
-// (device/activation.h); PANELS; BIAS_TYPE; TEAMS 3 to 5, RING 2 or 4, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
+// (device/activation.h); PANELS; BIAS_TYPE; TEAMS 3 to 5, RING 2, 4 or 6, STAGES; MATRIX_LAYOUT 80. Width: a multiple of 32.
 // Grid: x = any number of blocks. partial: 2 × x × kRows × TOKENS floats; arrivals: x words, zero before the first launch,
 // and left so by each. Shared bytes: STAGES × kStageBytes + 1024, to begin at a multiple of 1024.
 // v1 four waves copied the input through registers: 52 us for gate and up of Llama-3-8B at 64 tokens of Q4_K on an H200, 168 at
@@ -17,6 +19,8 @@
 //    too few to hide what decoding waits for; more of them have too few registers.
 // v3 weights decoded two columns apart, without moving bytes: fewer instructions by reading the code, no change in time. Two
 //    teams that take no registers from the third: 10 to 13 % slower at 16 tokens.
+// v4 two halves of the ring, and masks in one instruction instead of two: by counting machine code, 36 us should become 27 at 16
+//    tokens. Not measured.
 #ifndef MATMULS
 #define MATMULS 1
 #endif
@@ -53,6 +57,7 @@
 #define RESIDENT_BLOCKS 1
 #endif
 #define MATRIX_WAVES TEAMS * 4
+// Loads of weights stay where they are asked for.
 #define ORDERED_LOADS 1
 #include "device/activation.h"
 #include "weights/half-blocks.h"
@@ -120,6 +125,7 @@ constexpr int kSlabBlocks = 4;
 constexpr int kSlabChunks = 16;
 constexpr int kStageBytes = 2 * kWidePanelBytes;
 constexpr int kHalfRing = RING / 2;
+static_assert(RING % 2 == 0, "a ring has two halves");
 
 /** Full and empty stages of the input. */
 struct Handovers {
@@ -264,8 +270,8 @@ DEVICE void multiply_segment(const WideGemmArguments& a, const Target& target, c
       if (slab >= segment.end) break;
       const int half = slot / kHalfRing, place_in_half = slot % kHalfRing;
       if (place_in_half == 0)
-        fetch_half<Source>(rows, weight_blocks, segment, slab + kHalfRing, fragment_share() + when_here(raw[half][0][0], zero),
-                           raw[1 - half]);
+        fetch_half<Source>(rows, weight_blocks, segment, slab + kHalfRing,
+                           fragment_share() + when_here(raw[half][0][0], zero), raw[1 - half]);
       const int block = min(slab * kSlabBlocks + fragment_share(), weight_blocks - 1);
       // Of the slab before the first half's products are done with their registers, the second's may still run.
       wide_wait<1>();
@@ -305,10 +311,12 @@ DEVICE void multiply(const WideGemmArguments& a, const Share& share, const u8* s
       multiply_segment<HalfSource<TYPE0>>(a, target, segment, zero, sums, count, shared, handovers);
     }
 #if MATMULS > 1 && TYPE1 != TYPE0
-    if (target.type == TYPE1) multiply_segment<HalfSource<TYPE1>>(a, target, segment, zero, sums, count, shared, handovers);
+    if (target.type == TYPE1)
+      multiply_segment<HalfSource<TYPE1>>(a, target, segment, zero, sums, count, shared, handovers);
 #endif
 #if MATMULS > 2 && TYPE2 != TYPE0 && TYPE2 != TYPE1
-    if (target.type == TYPE2) multiply_segment<HalfSource<TYPE2>>(a, target, segment, zero, sums, count, shared, handovers);
+    if (target.type == TYPE2)
+      multiply_segment<HalfSource<TYPE2>>(a, target, segment, zero, sums, count, shared, handovers);
 #endif
     if (add_parts(a, share, segment, sums)) write_sums(a, share, find_target(a, share, segment.tile), sums);
     unit += u32(segment.end - segment.first);
