@@ -23,11 +23,16 @@ describeEmulator("dense matmuls by wide products", () => {
   });
   afterAll(async () => await backend[Symbol.asyncDispose]());
 
-  async function expectNear(wanted: ProgramCase, width: number, tolerance: number): Promise<void> {
+  async function expectNear(
+    wanted: ProgramCase,
+    width: number,
+    tolerance: number,
+    counts: readonly number[] = TOKEN_COUNTS,
+  ): Promise<void> {
     await using reference = new ReferenceBackend();
-    const steps = TOKEN_COUNTS.map(stepOf);
+    const steps = counts.map(stepOf);
     const [expected, found] = await Promise.all([runSteps(reference, wanted, steps), runSteps(backend, wanted, steps)]);
-    for (const [index, count] of TOKEN_COUNTS.entries()) {
+    for (const [index, count] of counts.entries()) {
       const error = normalisedError(hiddenOf(found[index], width), hiddenOf(expected[index], width));
       expect(error, `${count} tokens`).toBeLessThan(tolerance);
     }
@@ -40,6 +45,10 @@ describeEmulator("dense matmuls by wide products", () => {
     ["Q5_K", { inputs: 512, outputs: 40 }],
   ] as const)("multiply %s", async (type, shape) => {
     await expectNear(matmulCase(type, shape), shape.outputs, TOLERANCE);
+  });
+
+  it.each(["Q4_0", "Q4_1", "Q5_0", "Q3_K", "IQ4_XS", "MXFP4"] as const)("decode %s", async (type) => {
+    await expectNear(matmulCase(type, { inputs: 256, outputs: 40 }), 40, TOLERANCE, [12]);
   });
 
   it("take what attention leaves, of prompts and of sequences that decode", async () => {

@@ -54,6 +54,15 @@ describeEmulator("wide products", () => {
     return normalisedError(hiddenOf(found, width), hiddenOf(expected, width));
   }
 
+  it.each([
+    { tokens: 12, title: "tiles of 16" },
+    { tokens: 40, title: "tiles of 32" },
+  ])("leave $title to the matrix units of warps", async ({ tokens }) => {
+    const wanted: GroupedCase = { ...CASE, inputs: 1280, weighted: true };
+    const error = await errorOf(groupedCase(wanted, TOKENS), wanted.slots * wanted.rows, tokens);
+    expect(error).toBeLessThan(MATMUL_TOLERANCE);
+  });
+
   it.each(GROUPED)("multiply $title", async (wanted) => {
     const tokens = wanted.choice === undefined ? HEAD_TOKENS : TOKENS;
     const error = await errorOf(groupedCase(wanted, TOKENS), wanted.slots * wanted.rows, tokens);

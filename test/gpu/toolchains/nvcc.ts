@@ -1,6 +1,6 @@
 // NVIDIA's offline compiler: what NVRTC compiles too, with the assembler's word on registers and spills.
 
-import { rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { NVRTC } from "../../../src/backends/gpu/drivers/cuda/compiler.js";
 import type { TemporaryFolder } from "../../support/temporary-folder.js";
 import type { KernelUse } from "./code-object.js";
@@ -16,28 +16,38 @@ import {
 /** --expt-relaxed-constexpr stands for the -default-device of NVRTC, which nvcc has not. */
 const OPTIONS = ["-cubin", "-std=c++17", "--expt-relaxed-constexpr", "-Xptxas=-v"];
 
+/** What the compiler made. */
+export interface Cubin {
+  readonly code: Buffer;
+  readonly kernels: readonly KernelUse[];
+}
+
+let made = 0;
+
+export async function compileCubin(request: CompileRequest, folder: TemporaryFolder): Promise<Cubin> {
+  const path = folder.file(`module-${made++}`);
+  await writeFile(`${path}.cu`, request.source);
+  const log = await runCompiler("nvcc", [
+    ...OPTIONS,
+    architectureOption(request),
+    ...defineArguments(request),
+    "-o",
+    `${path}.cubin`,
+    `${path}.cu`,
+  ]);
+  const code = await readFile(`${path}.cubin`);
+  await Promise.all([rm(`${path}.cu`), rm(`${path}.cubin`)]);
+  return { code, kernels: readAssemblerLog(log) };
+}
+
 export async function findNvcc(folder: TemporaryFolder): Promise<Toolchain | MissingToolchain> {
   const said = await versionOf("nvcc");
   if (said === undefined) return { missing: "nvcc is not on the PATH; it comes with NVIDIA's CUDA toolkit" };
   const version = /release ([\d.]+)/.exec(said)?.[1] ?? "of unknown version";
-  let made = 0;
   return {
     name: `nvcc ${version}`,
     identity: said,
-    async compile(request) {
-      const path = folder.file(`module-${made++}`);
-      await writeFile(`${path}.cu`, request.source);
-      const log = await runCompiler("nvcc", [
-        ...OPTIONS,
-        architectureOption(request),
-        ...defineArguments(request),
-        "-o",
-        `${path}.cubin`,
-        `${path}.cu`,
-      ]);
-      await Promise.all([rm(`${path}.cu`), rm(`${path}.cubin`)]);
-      return readAssemblerLog(log);
-    },
+    compile: async (request) => (await compileCubin(request, folder)).kernels,
   };
 }
 

@@ -32,7 +32,7 @@ export interface HotKernel {
   readonly streamedBytes: number;
 }
 
-interface HotStep {
+export interface HotStep {
   readonly model: keyof typeof SHAPES;
   readonly mix: MixName;
   readonly tokens: number;
@@ -137,9 +137,9 @@ function model(name: keyof typeof SHAPES, mix: MixName): RepresentativeModel {
   return made;
 }
 
-export function hotKernels(target: Target): readonly HotKernel[] {
+export function hotKernels(target: Target, steps: readonly HotStep[] = STEPS): readonly HotKernel[] {
   const kernels = new Map<string, HotKernel>();
-  for (const step of STEPS) for (const kernel of kernelsOf(step, target)) kernels.set(kernel.label, kernel);
+  for (const step of steps) for (const kernel of kernelsOf(step, target)) kernels.set(kernel.label, kernel);
   return [...kernels.values()];
 }
 
