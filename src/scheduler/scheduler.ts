@@ -146,9 +146,8 @@ export class Scheduler {
    * sequence could begin, or if blocks are scarce: then the next step is composed when the running one has ended.
    */
   following(slices: readonly StepSlice[], ends: ReadonlySet<ScheduledSequence>): readonly StepSlice[] | undefined {
-    const { first } = this.#queue;
-    const couldBegin = first !== undefined && this.#runningSlots < this.limits.sequences && !this.#isUnfit(first);
-    if (couldBegin) return undefined;
+    const first = this.#runningSlots < this.limits.sequences ? this.#queue.first : undefined;
+    if (first !== undefined && !this.#isUnfit(first)) return undefined;
     const following = followingSlices(slices, {
       ends,
       running: this.#running.length,
