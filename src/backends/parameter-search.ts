@@ -97,9 +97,9 @@ class ParameterSearch {
 
   /** Which candidates are clearly faster than `from`, the fastest first. */
   async #faster(from: SearchParameters, candidates: readonly SearchParameters[]): Promise<readonly Timed[]> {
-    const isNew = (parameters: SearchParameters): boolean => !this.#seen.has(keyOf(parameters));
+    // Two neighbours that were completed in each other's parameter are one candidate.
+    const isNew = (parameters: SearchParameters): boolean => this.#seen.size < this.#seen.add(keyOf(parameters)).size;
     const untried = candidates.filter(isNew);
-    for (const parameters of untried) this.#seen.add(keyOf(parameters));
     if (untried.length === 0) return [];
     const usable = await this.#bench.usable(untried);
     if (this.#bench.isOver()) return [];

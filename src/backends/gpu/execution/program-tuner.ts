@@ -13,11 +13,21 @@ import { searchSpaceOf, TuningBench, type TunableKernel, tunableKernels } from "
 import { TuningClock } from "../../tuning-clock.js";
 import { type TuningHost, type TuningSize, TuningStep } from "./tuning-step.js";
 
-/** Batches that decode, the likeliest first; kernels have parameters of their own for each of these. */
-const DECODE_SIZES = [1, 8, 16, 64, 32, 4, 2];
+const decoding = (tokens: number): TuningSize => ({ tokens, isPrompt: false });
+const prompt = (tokens: number): TuningSize => ({ tokens, isPrompt: true });
+/** What kernels have parameters of their own for: batches that decode and prompts, the likeliest first. */
+const SIZES = [
+  ...[1, 8, 16, 64, 32, 4].map(decoding),
+  prompt(128),
+  decoding(2),
+  prompt(1024),
+  ...[128, 256].map(decoding),
+] as const;
 /** Larger batches take the same kernels in deterministic mode. */
 const MAX_DETERMINISTIC_SIZE = 8;
-const PROMPT_TOKENS = 128;
+/** Batches from which on a step is left out if its KV cache takes more than this share of the device's memory. */
+const LARGE_SIZE = 128;
+const MAX_CACHE_SHARE = 1 / 64;
 
 /** How a program is tuned. */
 export interface ProgramTunerOptions {
@@ -106,10 +116,16 @@ export class ProgramTuner {
 
   #sizes(): readonly TuningSize[] {
     const { limits, deterministic } = this.#host.context.options;
-    const most = Math.min(limits.maxTokens, limits.maxOutputs, deterministic ? MAX_DETERMINISTIC_SIZE : Infinity);
-    const decoding = DECODE_SIZES.filter((tokens) => tokens <= most).map((tokens) => ({ tokens, isPrompt: false }));
-    const hasPrompt = !deterministic && limits.maxTokens >= PROMPT_TOKENS && limits.contextTokens >= PROMPT_TOKENS;
-    return hasPrompt ? [...decoding, { tokens: PROMPT_TOKENS, isPrompt: true }] : decoding;
+    const { maxTokens, maxOutputs, contextTokens } = limits;
+    const mostDecoding = Math.min(maxTokens, maxOutputs, deterministic ? MAX_DETERMINISTIC_SIZE : Infinity);
+    const mostPrompt = deterministic ? 0 : Math.min(maxTokens, contextTokens);
+    return SIZES.filter(({ tokens, isPrompt }) => tokens <= (isPrompt ? mostPrompt : mostDecoding));
+  }
+
+  /** Large steps come last, and do without what memory the device has no room for. */
+  #isAffordable({ size, cacheBytes }: TuningStep): boolean {
+    const { totalBytes } = this.#host.context.options.device;
+    return size.tokens < LARGE_SIZE || cacheBytes <= totalBytes * MAX_CACHE_SHARE;
   }
 
   async #tuneSizes(sizes: readonly TuningSize[]): Promise<void> {
@@ -121,6 +137,7 @@ export class ProgramTuner {
         // Lowering a large model takes milliseconds: it waits for its turn as measurements do.
         const step = await this.#host.alone(async () => new TuningStep(this.#host, size));
         steps.push(step);
+        if (!this.#isAffordable(step)) continue;
         const { isTuned = () => true } = this.#options;
         const kernels = tunableKernels(step).filter(({ name }) => !this.#done.has(name) && isTuned(name));
         for (const kernel of kernels) this.#done.add(kernel.name);

@@ -17,6 +17,15 @@ describe("results of two variants", () => {
     expect(areSameResults("sums", bytesOf(1000, 20), bytesOf(1040, 20), false)).toBe(false);
   });
 
+  it("may be the next half, and not one further away than rounding", () => {
+    const halvesOf = (...values: readonly number[]): Uint8Array => new Uint8Array(Uint16Array.from(values).buffer);
+    // 1, 1 + 2^-10, 1.5, and the NaN that results are filled with before a launch.
+    expect(areSameResults("f16", halvesOf(0x3c00, 0x3e00), halvesOf(0x3c01, 0x3e00), false)).toBe(true);
+    expect(areSameResults("f16", halvesOf(0x3c00, 0x3e00), halvesOf(0x3e00, 0x3e00), false)).toBe(false);
+    expect(areSameResults("f16", halvesOf(0xffff), halvesOf(0xffff), false)).toBe(true);
+    expect(areSameResults("f16", halvesOf(0x3c00), halvesOf(0xffff), false)).toBe(false);
+  });
+
   it("may have quantized values next to one another, also around zero", () => {
     expect(areSameResults("i8", Uint8Array.of(127, 0, 255), Uint8Array.of(126, 255, 0), false)).toBe(true);
     expect(areSameResults("i8", Uint8Array.of(127), Uint8Array.of(128), false)).toBe(false);

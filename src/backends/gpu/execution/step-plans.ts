@@ -10,7 +10,7 @@ import { type KeptChoices, loadBlasLibrary, type BlasLibrary, openBlasLibrary } 
 import { failureReason, isBlasFailure } from "../blas/matmul-plan.js";
 import { MatmulCheck } from "../blas/matmul-check.js";
 import type { LoweringContext, LoweringSize } from "../lowering/context.js";
-import { isTiled } from "../lowering/attention.js";
+import { isTiled } from "../lowering/prefill-attention.js";
 import { lowerStep } from "../lowering/lowering.js";
 import { leastBlasBatch } from "../lowering/blas-batch.js";
 import { batchClass, MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";

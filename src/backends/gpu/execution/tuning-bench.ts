@@ -7,7 +7,15 @@ import type { DeviceAddress, EventHandle, GraphHandle } from "../drivers/shared/
 import type { KernelStore } from "../kernels/kernel-store.js";
 import { choiceName, type KernelChoices, type TunedVariant } from "../lowering/kernel-choices.js";
 import type { KernelParameters } from "../lowering/kernel-families.js";
-import { isNeeded, Launch, type LaunchResult, type LaunchSpec, type MemoryPlace } from "../lowering/launch.js";
+import {
+  isNeeded,
+  Launch,
+  type LaunchResult,
+  type LaunchSpec,
+  type MemoryPlace,
+  resultsFor,
+  tunedFor,
+} from "../lowering/launch.js";
 import { captured, MAX_GRAPH_LAUNCHES } from "./graphs.js";
 import { keyOf, type SearchBench, type SearchSpace } from "../../parameter-search.js";
 import { areSameResults } from "./result-comparison.js";
@@ -36,7 +44,7 @@ export interface TunableKernel {
 export function tunableKernels({ specs, size }: TuningStep): readonly TunableKernel[] {
   const found = new Map<string, { readonly tuned: TunedVariant; readonly indices: number[] }>();
   for (const [index, spec] of specs.entries()) {
-    const { tuned } = spec.variants[spec.choose?.(size) ?? 0];
+    const tuned = tunedFor(spec, size);
     if (tuned === undefined || spec.recut === undefined || !isNeeded(spec, size)) continue;
     const name = choiceName(tuned.family, tuned.key);
     const known = found.get(name);
@@ -156,7 +164,7 @@ export class TuningBench implements SearchBench, Disposable {
     const { specs } = this.#step;
     const choices = context.choices.with(new Map([[name, parameters]]));
     const recut = specs[indices[0]].recut?.(choices);
-    const found = recut?.variants[recut.choose?.(size) ?? 0].tuned;
+    const found = recut === undefined ? undefined : tunedFor(recut, size);
     if (recut === undefined || found?.key !== tuned.key || keyOf(found.parameters) !== keyOf(parameters)) return false;
     const first = choices.careful(recut);
     const launches = indices.map((index) => new Launch(withWeightsOf(first, specs[index])));
@@ -188,7 +196,7 @@ export class TuningBench implements SearchBench, Disposable {
   }
 
   get #written(): readonly LaunchResult[] {
-    return this.#step.specs[this.#kernel.indices[0]].results ?? [];
+    return resultsFor(this.#step.specs[this.#kernel.indices[0]], this.#step.size);
   }
 
   /** What the first launch writes with these parameters: all rows, or evenly spaced ones if there are many. */

@@ -1,7 +1,7 @@
 // One synthetic step of a given size, as a stage for trying kernels: launches run one by one up to the kernel in
 // question, so that it finds real inputs in scratch memory, and stop there. Sequences are in a small KV cache of its own.
 
-import type { StepInput } from "../../contract.js";
+import type { KvCacheOptions, StepInput } from "../../contract.js";
 import type { LazyTensor } from "../../../tensor/lazy-tensor.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import { kvLayout, SPLIT_POSITIONS, type StepCache, stepCacheAt, TILE_TOKENS } from "../memory/kv-layout.js";
@@ -61,7 +61,7 @@ export class TuningStep implements Disposable {
       scored: isPrompt ? 1 : tokens,
       sequences: isPrompt ? 1 : tokens,
       tiles: isPrompt ? Math.ceil(tokens / TILE_TOKENS) : tokens,
-      longest: Math.min(Math.max(SPLIT_POSITIONS, depth + 1), contextTokens),
+      longest: Math.min(Math.max(SPLIT_POSITIONS, depth + (isPrompt ? tokens : 1)), contextTokens),
       longestRun: isPrompt ? tokens : 1,
     });
     this.#trial = new TrialSteps(wanted, tokens, {
@@ -109,6 +109,11 @@ export class TuningStep implements Disposable {
     });
   }
 
+  /** Bytes of the KV cache and the recurrent states that the step needs. */
+  get cacheBytes(): number {
+    return kvLayout(this.#cacheOptions).sizeBytes;
+  }
+
   [Symbol.dispose](): void {
     this.#disposed = true;
     const cache = this.#cache;
@@ -134,17 +139,16 @@ export class TuningStep implements Disposable {
       runtime.device.fill(memory.address(regions.tileArrivals), 0, regions.tileArrivalBytes, stream);
   }
 
-  #stepCache(stream: StepSession["stream"]): StepCache {
-    const { runtime, context } = this.#host;
-    const { fused, limits } = context.options;
+  get #cacheOptions(): KvCacheOptions {
+    const { fused, limits } = this.#host.context.options;
     const { blocks, sequences: stateSlots } = this.#trial;
-    const options = {
-      ...fused.program.kv,
-      type: limits.kvCacheType,
-      blockTokens: limits.blockTokens,
-      blocks,
-      stateSlots,
-    };
+    const { kvCacheType: type, blockTokens } = limits;
+    return { ...fused.program.kv, type, blockTokens, blocks, stateSlots };
+  }
+
+  #stepCache(stream: StepSession["stream"]): StepCache {
+    const { runtime } = this.#host;
+    const options = this.#cacheOptions;
     const { sizeBytes } = kvLayout(options);
     if (sizeBytes === 0) return { groups: [], blockTokens: 1 };
     if (this.#disposed) throw new TypeError("the step was disposed");

@@ -3,24 +3,14 @@
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { flashShape } from "../memory/flash-attention.js";
 import {
   combinedBlocks,
   FEW_COMBINED_COLUMNS,
   splitRows,
   supportsAttention,
-  TILE_TOKENS,
-  tiledShape,
   visibleSplits,
 } from "../memory/kv-layout.js";
-import {
-  narrowSplitShape,
-  type WideShape,
-  wideSplitRows,
-  wideSplitShape,
-  wideTiledShape,
-} from "../memory/wide-attention.js";
-import { transposedShape } from "../memory/transposed-attention.js";
+import { narrowSplitShape, type WideShape, wideSplitRows, wideSplitShape } from "../memory/wide-attention.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
@@ -28,6 +18,7 @@ import { attentionDefines, mergeDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
 import { type PartedAttention, decodeAttention, isDecoding, joinedBefore, partArguments } from "./decode-attention.js";
 import { deepAttention } from "./deep-attention.js";
+import { isTiled, takesTiles, tiledAttention } from "./prefill-attention.js";
 import type { HandedInput } from "./inputs.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { FLOAT_BYTES } from "./regions.js";
@@ -39,18 +30,11 @@ const SPLIT_KERNELS = ["attention_split", "attention_whole"];
 const WIDE_SPLIT_KERNELS = ["attention_wide_split", "attention_wide_whole"];
 /** kMergedSplits of attention/wide-split.hip. */
 const MAX_MERGED_SPLITS = 4;
-/** Fewer tokens of a sequence than this would leave most of a tile empty. */
-const MIN_TILED_RUN = 9;
 const INT_BYTES = 4;
 /** More splits than one block should merge of all columns of a head. */
 const MANY_SPLITS = 16;
 /** Merging blocks for each multiprocessor, at most, if blocks take fewer columns. */
 const MAX_COMBINING_BLOCKS = 8;
-
-/** Whether a step of this size takes tiled attention, if the program supports it. */
-export function isTiled(size: LaunchSize): boolean {
-  return size.longestRun >= MIN_TILED_RUN;
-}
 
 interface AttentionCircumstances {
   /** Norms and RoPE of heads and the KV write that a decode step does in the same launch. */
@@ -69,7 +53,7 @@ function lowerAttention(
   handed: HandedInput | undefined,
   { before, tiled }: AttentionCircumstances,
 ): readonly LaunchSpec[] {
-  const tiles = !context.options.deterministic && prefillKernel(context, operation) !== undefined;
+  const tiles = !context.options.deterministic && takesTiles(context, operation);
   if (tiles && tiled === true) return [tiledAttention(context, operation, handed)];
   const deep = before === undefined ? undefined : deepAttention(context, operation, handed, before);
   const isDeep = (size: LaunchSize): boolean => deep?.isTaken(size) === true;
@@ -80,80 +64,6 @@ function lowerAttention(
   };
   const splits = [...(deep?.launches ?? []), ...splitAttention(context, operation, handed, taken)];
   return tiles && tiled !== false ? [tiledAttention(context, operation, handed), ...splits] : splits;
-}
-
-interface PrefillKernel {
-  readonly file: string;
-  readonly kernel: string;
-  readonly defines: Defines;
-  /** Blocks for each tile of tokens. */
-  readonly blocks: number;
-  readonly sharedBytes: number;
-}
-
-/** The kernel of prefill; undefined if split attention handles any number of tokens. */
-function prefillKernel({ options }: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {
-  const { sharedBytes } = options.device;
-  const { kvCacheType: type, blockTokens } = options.limits;
-  const flash = flashShape(type, operation, blockTokens, options.device);
-  if (flash !== undefined) return { file: "attention/flash", kernel: "attention_flash", ...flash };
-  const { heads } = operation;
-  const wide = wideTiledShape(type, operation, options.device);
-  if (wide !== undefined) {
-    const kernel = {
-      file: "attention/wide-tiled",
-      kernel: "attention_wide_tiled",
-      blocks: (heads * TILE_TOKENS) / wide.rows,
-    };
-    return { ...kernel, defines: wide.defines, sharedBytes: wide.sharedBytes };
-  }
-  const transposed = options.kind === "hip" ? transposedShape(type, operation, options.device) : undefined;
-  const shape = transposed ?? tiledShape(type, operation, sharedBytes);
-  if (shape === undefined) return undefined;
-  const { blocksPerTile, ...rest } = shape;
-  return { file: "attention/tiled", kernel: "attention_tiled", blocks: heads * blocksPerTile, ...rest };
-}
-
-function tiledAttention(
-  context: LoweringContext,
-  operation: AttentionOperation,
-  handed: HandedInput | undefined,
-): LaunchSpec {
-  const [query, out] = [context.matrix(operation.query), context.matrix(operation.out)];
-  const { heads, kvHeads, scale, sinks } = operation;
-  const shape = prefillKernel(context, operation);
-  if (shape === undefined) throw new TypeError("tiled attention does not fit this device");
-  const written = writtenOutput(out, handed);
-  return {
-    label: "attention, tiled",
-    file: shape.file,
-    variants: written.forms.map((form) => ({
-      kernel: shape.kernel,
-      defines: {
-        ...cacheDefines(context, operation),
-        ...attentionDefines(operation),
-        ...shape.defines,
-        GROUP: heads / kvHeads,
-        ...form,
-      },
-      sharedBytes: shape.sharedBytes,
-    })),
-    choose: (size) => written.formOf(size),
-    arguments: {
-      tiles: context.stepField("tiles"),
-      positions: context.stepField("positions"),
-      ...tableArguments(context, operation.layer),
-      query: query.place,
-      query_stride: query.stride,
-      heads,
-      kv_heads: kvHeads,
-      ...layerArguments(context, operation.layer),
-      scale,
-      sinks: context.weight(sinks),
-      ...written.values,
-    },
-    grid: (size) => [isTiled(size) ? shape.blocks : 0, size.tiles, 1],
-  };
 }
 
 interface Taken {

@@ -48,6 +48,16 @@ function temperatureDefines({
   };
 }
 
+/** What choices of kernel parameters for attention depend on: cache, heads, and how far a token sees. */
+export function attentionKey(
+  { options }: { readonly options: { readonly limits: { readonly kvCacheType: string } } },
+  { heads, kvHeads, keyWidth, valueWidth, window, chunk }: AttentionOperation,
+): string {
+  const reach =
+    window === undefined && chunk === undefined ? "" : ` in${Math.min(window ?? Infinity, chunk ?? Infinity)}`;
+  return `${options.limits.kvCacheType} ${heads}of${kvHeads}x${keyWidth}+${valueWidth}${reach}`;
+}
+
 /** What the kernel that merges the splits of attention is compiled with. */
 export function mergeDefines({ window, chunk, first, sinks }: AttentionOperation): Defines {
   return {

@@ -5,21 +5,19 @@
 import type { Group } from "../../../graph/fusion.js";
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation, ValueId } from "../../../graph/operation.js";
-import { decodeBlockHeads, splitRows, visibleSplits } from "../memory/kv-layout.js";
+import { splitRows, visibleSplits } from "../memory/kv-layout.js";
 import { wideSplitShape } from "../memory/wide-attention.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines } from "./attributes.js";
 import type { LoweringContext } from "./context.js";
+import { DECODE_FILE, decodeHeads } from "./decode-heads.js";
 import type { HandedInput } from "./inputs.js";
 import { cacheDefines, layerArguments, preparationArguments, preparationDefines, tableArguments } from "./rope.js";
 import { shifted } from "./scratch.js";
 
 const INT_BYTES = 4;
-/**
- * Blocks for each multiprocessor, up to which a block takes fewer query heads: it is done sooner, but rows are read again.
- */
-const MAX_SINGLE_BLOCKS = 2;
 
 export interface PartedAttention {
   readonly launch: LaunchSpec;
@@ -103,20 +101,12 @@ export function decodeAttention(
   isDeep: (size: LaunchSize) => boolean,
 ): PartedAttention {
   const { heads, kvHeads } = operation;
-  const { device, limits } = context.options;
   const written = writtenOutput(context.matrix(operation.out), handed);
   const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputsOf(operation, group));
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
   const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && !isDeep(size);
   const leavesParts = (size: LaunchSize): boolean => isTaken(size) && (splitsOf(size) > 1 || isInTheWay);
 
-  const choices = decodeBlockHeads(limits.kvCacheType, operation, context.options.kind);
-  /** The choice of fewest heads whose blocks the device runs together, else that of the most heads. */
-  const choiceFor = (size: LaunchSize): number => {
-    const fits = (blockHeads: number): boolean =>
-      size.tokens * splitRows(operation, blockHeads) * splitsOf(size) <= device.multiprocessors * MAX_SINGLE_BLOCKS;
-    return Math.max(0, choices.findLastIndex(fits));
-  };
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -124,23 +114,26 @@ export function decodeAttention(
     GROUP: heads / kvHeads,
     ...written.forms[0],
   };
+  const definesFor = (blockHeads: number): Defines => ({ ...defines, BLOCK_HEADS: blockHeads });
+  const { counts, indexFor, tunedFor } = decodeHeads(context, operation, definesFor);
   const launch: LaunchSpec = {
     label: "rope, store and attention",
-    file: "attention/decode",
-    variants: choices.flatMap((blockHeads) =>
-      ["attention_decode", "attention_decode_whole"].map((kernel) => ({
-        kernel,
-        defines: { ...defines, BLOCK_HEADS: blockHeads },
-      })),
+    file: DECODE_FILE,
+    variants: counts.flatMap((blockHeads) =>
+      ["attention_decode", "attention_decode_whole"].map((kernel) => ({ kernel, defines: definesFor(blockHeads) })),
     ),
-    choose: (size) => choiceFor(size) * 2 + (leavesParts(size) ? 0 : 1),
+    choose: (size) => indexFor(size) * 2 + (leavesParts(size) ? 0 : 1),
+    // Of what leaves parts the first split alone is written in a step that is tuned: such steps take what others have found.
+    tunedFor: (size) => (leavesParts(size) ? undefined : tunedFor(size)),
+    recut: (choices) => decodeAttention(context.withChoices(choices), operation, handed, group, isDeep).launch,
+    results: written.results,
     arguments: {
       ...decodeArguments(context, operation, group),
       ...written.values,
       sinks: context.weight(operation.sinks),
     },
     grid: (size) =>
-      isTaken(size) ? [splitsOf(size), splitRows(operation, choices[choiceFor(size)]), size.tokens] : [0, 0, 0],
+      isTaken(size) ? [splitsOf(size), splitRows(operation, counts[indexFor(size)]), size.tokens] : [0, 0, 0],
   };
   return { launch, leavesParts };
 }

@@ -3,7 +3,7 @@
 import type { Activation } from "../../../graph/operation.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { ModuleRequest } from "../kernels/kernel-store.js";
-import { laneShape, takesLanes } from "./lane-gemv-shape.js";
+import { laneVariant } from "./lane-gemv.js";
 import type { LaunchSize, LaunchSpec, LaunchVariant, MemoryPlace } from "./launch.js";
 import { isNormedShape, MAX_NORMED_ROWS, normedShape, usualNormedParameters } from "./fused-norm-shape.js";
 import {
@@ -93,11 +93,10 @@ export function gemvLaunch(
     isNormed,
     moduleOf: (bucket, parameters) => ({ file, defines: definesFor(bucket, shapeOf(bucket, parameters)) }),
   });
-  const lanes = input.form === "quantized" ? laneVariant(context, input, matmuls, target) : undefined;
+  const lanes = input.form === "quantized" ? laneVariant(context, input, matmuls, target, common(1)) : undefined;
   const variants = TOKEN_BUCKETS.map((bucket, index): GemvVariant => {
     const kernel = `${stem}_${bucket}`;
-    if (bucket === 1 && lanes !== undefined)
-      return { ...lanes, kernel, defines: { ...types, ...lanes.defines, ...common(bucket) } };
+    if (bucket === 1 && lanes !== undefined) return { ...lanes, kernel };
     const shape = shapeOf(bucket, tuned[index].parameters);
     const { blocks, passes, sharedBytes } = shape;
     return { kernel, defines: definesFor(bucket, shape), sharedBytes, tuned: tuned[index], blocks, passes };
@@ -145,33 +144,9 @@ export function gemvLaunch(
   };
 }
 
-interface GemvVariant extends LaunchVariant {
+export interface GemvVariant extends LaunchVariant {
   readonly blocks: readonly number[];
   readonly passes: number;
-}
-
-/** The kernel of one token whose lanes keep their part of the input, where the device and the input are for it. */
-function laneVariant(
-  { options }: LoweringContext,
-  { normed }: Extract<GemvInput, { form: "quantized" }>,
-  matmuls: readonly Matmul[],
-  { gated, handed }: GemvTarget,
-): Omit<GemvVariant, "kernel"> | undefined {
-  const [{ width, outputs }] = matmuls;
-  if (!takesLanes(options, width) || (normed !== undefined && normed.squares === undefined)) return undefined;
-  const { defines, blocks } = laneShape({
-    rows: gated === undefined ? matmuls.map((matmul) => matmul.outputs) : [outputs],
-    width,
-    types: matmuls.map(({ type }) => type),
-    form: gated === undefined ? (handed === undefined ? "plain" : "handed") : "gated",
-    multiprocessors: options.device.multiprocessors,
-  });
-  const handing = handed === undefined ? {} : { HANDED: 1, HANDED_TYPE: handed.weightType };
-  return {
-    defines: { ...defines, PREPARED: normed === undefined ? 0 : 1, ...handing },
-    blocks,
-    passes: defines.PASSES,
-  };
 }
 
 interface GemvVariants {

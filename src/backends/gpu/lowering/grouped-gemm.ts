@@ -2,43 +2,38 @@
 // share a matrix at a time. Tiles come from the order of experts, or without a router from the heads' numbers.
 
 import type { Activation, GroupedMatmulOperation, WeightId } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines } from "./attributes.js";
 import { classOf, type LoweringContext, type LoweringSize, rowsOf, type ValuePlace } from "./context.js";
 import { expertOrderLaunch, MAX_ORDERED_EXPERTS, tileIndex } from "./expert-order.js";
 import { matrixCount, maxTiles, type RoutedMatmul } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
+import {
+  fitsWideTile,
+  type GroupedGemmParameters,
+  type GroupedGemmRequest,
+  groupedGemmShape,
+  isGroupedGemmShape,
+  usualGroupedGemmParameters,
+} from "./grouped-gemm-shape.js";
 import { groupChunks, type GroupedHalves, prepareGroupedInput } from "./grouped-input.js";
 import type { SlotInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
+import { floatResult, slotResults } from "./launch-results.js";
 import { isPlain, matmulMethod } from "./matmul-selection.js";
 import { FLOAT_BYTES, slotHalves } from "./regions.js";
 import { shifted } from "./scratch.js";
 
+const FILES = { grouped_gemm: "matmul/grouped-gemm", grouped_wide: "matmul/grouped-wide" } as const;
 /** Rows of one block of the kernel; of gate and up half as many of each. */
 const BLOCK_ROWS = 128;
 /** Halves that one copy brings: slots have to begin at multiples of it. */
 const COPY_HALVES = 8;
-/** Weight blocks that the lanes of a wave hold of one line, where there are most, and the bytes of their input. */
-const MAX_SHARES = 4;
-const BLOCK_HALF_BYTES = 64;
-/** Stages of input: three where copies run by themselves, one elsewhere. */
-const STAGES = { cuda: 3, hip: 1 } as const;
-/** Slabs of weights in registers: two while there is room for them beside the sums. */
-const PREFETCH: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 2, 64: 1, 128: 1 };
-/** Blocks that a multiprocessor of NVIDIA's shall have registers for. */
-const RESIDENT_BLOCKS: Readonly<Record<TileTokens, number>> = { 16: 3, 32: 3, 64: 3, 128: 2 };
 /** Tiles of tokens that a block of a shared expert has: as many as its registers hold sums of, beside an expert's. */
 const SHARED_PARTS: Readonly<Record<TileTokens, number>> = { 16: 2, 32: 1, 64: 1, 128: 1 };
-/** Plain weights take more registers than the others, and so do wide products. */
-const MIN_RESIDENT_BLOCKS = 2;
 /** Architectures with the products of matmul/grouped-wide.hip. */
 const WIDE_ARCHITECTURES: ReadonlySet<string> = new Set(["sm_90"]);
 const MIN_WIDE_TOKENS = 64;
-const WIDE_STAGES = 3;
-/** Chunks of a slab's row, and what the kernel's tables take of a block's shared memory at most. */
-const SLAB_CHUNKS = 16;
-const CHUNK_BYTES = 16;
-const TABLE_BYTES = 2048;
 
 /** Gate and up, or one matmul. */
 export interface GroupedGemm {
@@ -148,13 +143,8 @@ function isWideTile({ options }: LoweringContext, { weight }: GroupedMatmulOpera
     WIDE_ARCHITECTURES.has(architecture) &&
     tile >= MIN_WIDE_TOKENS &&
     !isPlain(options.weights[weight]) &&
-    wideBytes(tile) + TABLE_BYTES <= sharedBytes
+    fitsWideTile(tile, sharedBytes)
   );
-}
-
-/** Shared memory of wide products: a chunk of padding keeps neighbouring chunks in different banks. */
-function wideBytes(tile: TileTokens): number {
-  return WIDE_STAGES * SLAB_CHUNKS * (tile + 1) * CHUNK_BYTES;
 }
 
 /** Tokens of the tiles of a step. */
@@ -190,6 +180,10 @@ function headTile(tokens: number): number {
   return index === -1 ? TILE_TOKEN_COUNTS.length - 1 : index;
 }
 
+function kernelOf(form: GroupedHalves["form"]): keyof typeof FILES {
+  return form === "wide" ? "grouped_wide" : "grouped_gemm";
+}
+
 /** The launch of one matmul, or of gate and up, for steps that `isNeeded` names. */
 export function groupedGemmLaunch(
   context: LoweringContext,
@@ -210,7 +204,7 @@ export function groupedGemmLaunch(
   const tokenBlocks = (size: LaunchSize): number => Math.ceil(tokensOf(size) / tile(size));
   return {
     label: gated === undefined ? "grouped gemm" : "gate and up, grouped gemm",
-    file: input.form === "wide" ? "matmul/grouped-wide" : "matmul/grouped-gemm",
+    file: FILES[kernelOf(input.form)],
     variants: tiles.map((count) => variantOf(context, wanted, input.form, count)),
     choose: (size) => Math.max(0, tiles.indexOf(tile(size))),
     arguments: {
@@ -244,6 +238,11 @@ export function groupedGemmLaunch(
       out_slot_stride: out.slotStride ?? first.outputs,
       shared_out_stride: shared?.out.stride ?? 0,
     },
+    recut: (choices) => groupedGemmLaunch(context.withChoices(choices), input, wanted, isNeeded),
+    results: [
+      ...slotResults(out, first.outputs, first.slots),
+      ...(shared === undefined ? [] : [floatResult(shared.out, first.outputs)]),
+    ],
     sized: (size) => ({ token_blocks: tokenBlocks(size) }),
     grid: (size) => {
       const most =
@@ -258,36 +257,59 @@ export function groupedGemmLaunch(
 
 function variantOf(
   context: LoweringContext,
-  { matmuls: [first, second = first], gated, shared }: GroupedGemm,
+  wanted: GroupedGemm,
   form: GroupedHalves["form"],
   tile: TileTokens,
 ): LaunchVariant {
-  const { kind } = context.options;
-  const bias = first.bias ?? second.bias;
+  const { gated, shared, matmuls } = wanted;
+  const [first] = matmuls;
+  const { kind, device, weights } = context.options;
   const wide = form === "wide";
-  const plain = form === "split";
-  const parts = shared === undefined || wide ? 1 : SHARED_PARTS[tile];
+  const request: GroupedGemmRequest = {
+    tile,
+    wide,
+    plain: form === "split",
+    parts: shared === undefined || wide ? 1 : SHARED_PARTS[tile],
+    kind,
+    sharedBytes: device.sharedBytes,
+  };
+  const definesFor = (parameters: GroupedGemmParameters): Defines => ({
+    ...matrixDefines(context, wanted, form, request),
+    ...groupedGemmShape(request, parameters).defines,
+  });
+  const matrices = matrixCount(first, weights[first.weight]);
+  const tuned = context.choices.variant<GroupedGemmParameters>({
+    family: "grouped-gemm",
+    key: `${gated === undefined ? "" : "gated "}${shared === undefined ? "" : "shared "}${context.typeOf(first.weight)} ${first.slots}of${matrices}x${first.outputs}x${weights[first.weight].shape[0]} t${tile}`,
+    usual: usualGroupedGemmParameters(request),
+    isValid: (parameters) => isGroupedGemmShape(request, parameters),
+    moduleOf: (parameters) => ({ file: FILES[kernelOf(form)], defines: definesFor(parameters) }),
+  });
+  const { sharedBytes } = groupedGemmShape(request, tuned.parameters);
+  return { kernel: kernelOf(form), defines: definesFor(tuned.parameters), sharedBytes, tuned };
+}
+
+/** What of a kernel's defines has nothing to do with how its blocks work. */
+function matrixDefines(
+  context: LoweringContext,
+  { matmuls: [first, second = first], gated, shared }: GroupedGemm,
+  form: GroupedHalves["form"],
+  { tile, plain, parts }: GroupedGemmRequest,
+): Defines {
+  const bias = first.bias ?? second.bias;
   return {
-    kernel: wide ? "grouped_wide" : "grouped_gemm",
-    defines: {
-      TYPE0: context.typeOf(first.weight),
-      TOKENS: tile,
-      USED: first.slots,
-      ROUTED: first.routing === undefined ? 0 : 1,
-      GATED: gated === undefined ? 0 : 1,
-      ...(bias === undefined ? {} : { BIASED: 1, BIAS_TYPE: context.typeOf(bias) }),
-      ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
-      ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
-      ...(plain ? { SPLIT: 1 } : {}),
-      ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
-      ...(parts === 1 ? {} : { SHARED_PARTS: parts }),
-      ...(form === "slots" && shared === undefined ? { SLOT_ROWS: 1 } : {}),
-      ...(wide
-        ? { STAGES: WIDE_STAGES, MATRIX_LAYOUT: 80 }
-        : { STAGES: STAGES[kind], PREFETCH: plain ? 1 : PREFETCH[tile] }),
-      ...(kind === "cuda" ? { RESIDENT_BLOCKS: plain || wide ? MIN_RESIDENT_BLOCKS : RESIDENT_BLOCKS[tile] } : {}),
-      ...(gated === undefined ? {} : activationDefines(gated)),
-    },
-    sharedBytes: wide ? wideBytes(tile) : STAGES[kind] * parts * tile * MAX_SHARES * BLOCK_HALF_BYTES,
+    TYPE0: context.typeOf(first.weight),
+    TOKENS: tile,
+    USED: first.slots,
+    ROUTED: first.routing === undefined ? 0 : 1,
+    GATED: gated === undefined ? 0 : 1,
+    ...(bias === undefined ? {} : { BIASED: 1, BIAS_TYPE: context.typeOf(bias) }),
+    ...([first, second].some(({ scale }) => scale !== undefined) ? { SCALED: 1 } : {}),
+    ...(isRouted(first) && first.weighted ? { WEIGHTED: 1 } : {}),
+    ...(plain ? { SPLIT: 1 } : {}),
+    ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
+    ...(parts === 1 ? {} : { SHARED_PARTS: parts }),
+    ...(form === "slots" && shared === undefined ? { SLOT_ROWS: 1 } : {}),
+    ...(gated === undefined ? {} : activationDefines(gated)),
   };
 }

@@ -1,6 +1,8 @@
 // The free parameters of kernels: values that change how fast a kernel is and not what it computes. Each family declares its
 // parameters with the candidates that a tuner may try. What a kernel takes without a tuner is decided by a formula beside
-// its launch (gemv-shape.ts, gemm-shape.ts and others), found on an H200; a choice replaces the formula for one shape.
+// its launch (gemv-shape.ts, gemm-shape.ts and others), found on an H200; a choice replaces the formula for one shape. What
+// several launches have to agree on is no free parameter: the tile of slots by which experts are ordered, the parts of
+// attention that another launch merges.
 
 /** Values of a family's parameters. */
 export type KernelParameters = Readonly<Record<string, number>>;
@@ -30,6 +32,12 @@ export const KERNEL_FAMILIES = {
     reorders: ["split"],
     poor: { rows: 1, split: 1, depth: 1, threads: 256, blocks: 32 },
   },
+  /** matmul/lane-rows.h: rows of a wave on their way to a lane, passes of a block, teams of waves. The width decides how many waves share a row. */
+  "lane-gemv": {
+    parameters: { rows: [1, 2, 4, 8], passes: [1, 2, 4, 8, 16, 32], teams: [1, 2, 4, 8, 16] },
+    reorders: [],
+    poor: { rows: 1, passes: 32, teams: 1 },
+  },
   /** matmul/gemm.hip: tiles of 16 rows of a wave, waves of a block along rows and along the width, and splits of the width. */
   gemm: {
     parameters: {
@@ -52,14 +60,32 @@ export const KERNEL_FAMILIES = {
     reorders: ["depth", "splits"],
     poor: { halves: 1, rows: 2, depth: 1, splits: 1 },
   },
-  /** matmul/wide-gemm.hip: teams of a block that multiply, and blocks that share a tile (0: all share the slabs of all tiles). */
+  /**
+   * matmul/wide-gemm.hip: teams of a block that multiply, blocks that share a tile (0: all share the slabs of all tiles), slabs of
+   * weights on their way, and stages of input.
+   */
   "wide-gemm": {
-    parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 4] },
+    parameters: { teams: [2, 3, 4], shares: [0, 1, 2, 4], ring: [2, 4, 6], stages: [2, 3, 4, 6] },
     reorders: ["shares"],
-    poor: { teams: 2, shares: 0 },
+    poor: { teams: 2, shares: 0, ring: 2, stages: 2 },
   },
   /** matmul/grouped-gemv.hip, matmul/grouped-gemv-float.hip: as gemv, for one slot of one token a block. */
   "grouped-gemv": {
+    parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256, 512] },
+    reorders: ["split"],
+    poor: { rows: 1, split: 1, depth: 1, threads: 256 },
+  },
+  /**
+   * matmul/grouped-gemm.hip, matmul/grouped-wide.hip: slabs of weights in registers, blocks that a multiprocessor shall have
+   * registers for (NVIDIA's), and slabs of input that a block has room for, the one that waits in registers on AMD's included.
+   */
+  "grouped-gemm": {
+    parameters: { prefetch: [1, 2], resident: [2, 3, 4], stages: [2, 3, 4] },
+    reorders: [],
+    poor: { prefetch: 1, resident: 2, stages: 2 },
+  },
+  /** matmul/sorted-gemv.hip: as grouped-gemv, for a tile of slots of one expert a block. */
+  "sorted-gemv": {
     parameters: { rows: [1, 2, 4], split: [1, 2, 4], depth: [1, 2, 3], threads: [128, 256, 512] },
     reorders: ["split"],
     poor: { rows: 1, split: 1, depth: 1, threads: 256 },
@@ -69,6 +95,24 @@ export const KERNEL_FAMILIES = {
     parameters: { rows: [1, 2], depth: [1, 2, 3, 4, 6] },
     reorders: [],
     poor: { rows: 2, depth: 1 },
+  },
+  /** attention/decode.hip: query heads of a block (0: by the number of blocks that the step would have). */
+  "decode-attention": {
+    parameters: { heads: [0, 1, 2, 4, 8] },
+    reorders: [],
+    poor: { heads: 1 },
+  },
+  /** attention/flash.hip: query heads of a block, positions at a time, stages of keys and values. */
+  "flash-attention": {
+    parameters: { heads: [1, 2], positions: [64, 128], stages: [2, 3] },
+    reorders: ["positions"],
+    poor: { heads: 1, positions: 64, stages: 2 },
+  },
+  /** attention/tiled.hip, except in its form for AMD: waves of a block, positions at a time. */
+  "tiled-attention": {
+    parameters: { waves: [2, 4], positions: [32, 64] },
+    reorders: ["positions"],
+    poor: { waves: 2, positions: 32 },
   },
 } as const satisfies Readonly<Record<string, KernelFamily>>;
 

@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { laneShape, type LaneRequest, normsApart, takesLanes } from "./lane-gemv-shape.js";
+import { familyOf } from "./kernel-families.js";
+import {
+  isLaneShape,
+  type LaneParameters,
+  laneShape,
+  type LaneRequest,
+  normsApart,
+  takesLanes,
+  usualLaneParameters,
+} from "./lane-gemv-shape.js";
 
 const H200 = {
   waveSize: 32,
@@ -10,8 +19,20 @@ const H200 = {
 } as const;
 const FORMS = ["plain", "gated", "handed"] as const;
 
+function requestOf(request: Partial<LaneRequest>): LaneRequest {
+  return { rows: [4096], width: 4096, types: [12], form: "plain", multiprocessors: 132, ...request };
+}
+
 function shapeOf(request: Partial<LaneRequest>): ReturnType<typeof laneShape> {
-  return laneShape({ rows: [4096], width: 4096, types: [12], form: "plain", multiprocessors: 132, ...request });
+  return laneShape(requestOf(request));
+}
+
+/** Every combination of candidates that a launch can be cut by. */
+function validCuts(request: LaneRequest): readonly LaneParameters[] {
+  const { rows, passes, teams } = familyOf("lane-gemv").parameters;
+  return rows
+    .flatMap((each) => passes.flatMap((pass) => teams.map((team) => ({ rows: each, passes: pass, teams: team }))))
+    .filter((parameters) => isLaneShape(request, parameters));
 }
 
 describe("laneShape", () => {
@@ -49,6 +70,44 @@ describe("laneShape", () => {
       defines: { THREADS: 128, ROWS: 4, PASSES: 8 },
       blocks: [448],
     });
+  });
+});
+
+describe("other cuts", () => {
+  it("include the formula's and the poor ones, and keep what the kernel asks of them", () => {
+    for (const form of FORMS) {
+      for (const width of [32, 896, 1024, 4096, 8192, 14_336, 16_384]) {
+        for (const rows of [[32], [4096], [128_256]]) {
+          const request = requestOf({ form, width, rows });
+          expect(isLaneShape(request, usualLaneParameters(request))).toBe(true);
+          expect(isLaneShape(request, familyOf("lane-gemv").poor as LaneParameters)).toBe(true);
+          for (const parameters of validCuts(request)) {
+            const { defines, blockRows, blocks } = laneShape(request, parameters);
+            expect(defines.SPLIT).toBe(Math.ceil(width / 1024));
+            expect(defines.THREADS).toBeLessThanOrEqual(512);
+            expect(defines.THREADS % (defines.SPLIT * 32)).toBe(0);
+            expect(blockRows).toBeLessThanOrEqual(defines.THREADS);
+            expect(blocks[0] * blockRows).toBeGreaterThanOrEqual(rows[0]);
+            if (form !== "plain") expect(blockRows).toBe(32);
+          }
+        }
+      }
+    }
+  });
+
+  it("are several for every form, and no more rows than a lane has registers for", () => {
+    expect(validCuts(requestOf({})).length).toBeGreaterThan(20);
+    expect(validCuts(requestOf({ form: "handed" })).map(({ teams }) => teams)).toEqual(
+      expect.arrayContaining([1, 2, 4]),
+    );
+    expect(validCuts(requestOf({ form: "gated" })).every(({ rows }) => rows <= 4)).toBe(true);
+    expect(validCuts(requestOf({ form: "handed", width: 14_336 }))).toEqual([
+      { rows: 1, passes: 32, teams: 1 },
+      { rows: 2, passes: 16, teams: 1 },
+      { rows: 4, passes: 8, teams: 1 },
+      { rows: 8, passes: 4, teams: 1 },
+    ]);
+    expect(isLaneShape(requestOf({}), { rows: 3, passes: 1, teams: 4 })).toBe(false);
   });
 });
 

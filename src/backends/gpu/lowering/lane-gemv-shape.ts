@@ -4,6 +4,7 @@
 
 import type { TensorDescriptor } from "../../../tensor/descriptor.js";
 import type { GpuLoweringOptions } from "./context.js";
+import type { ParametersOf } from "./kernel-families.js";
 
 /** NVIDIA's from sm_90 on: launches there begin while the ones before them end, which this cut is made for. */
 const ARCHITECTURE = /^sm_(?:9\d|\d{3})/;
@@ -68,16 +69,36 @@ function isLaneWidth(width: number): boolean {
   return width % BLOCK_COLUMNS === 0 && wavesOf(width) <= RESIDENT_WAVES;
 }
 
-export function laneShape(request: LaneRequest): LaneShape {
-  const { rows, width, form } = request;
+export type LaneParameters = ParametersOf<"lane-gemv">;
+
+/** What the formulas take. */
+export function usualLaneParameters(request: LaneRequest): LaneParameters {
+  const split = wavesOf(request.width);
+  const cut = request.form === "plain" ? plainCut(request, split) : quantizedCut(request, split);
+  return { rows: cut.rowsTogether, passes: cut.passes, teams: cut.teams };
+}
+
+/** Whether a launch can be cut so: rows that a lane has registers for, and a thread for each result. */
+export function isLaneShape({ width, form }: LaneRequest, { rows, passes, teams }: LaneParameters): boolean {
+  const waves = teams * wavesOf(width);
+  const blockRows = teams * rows * passes;
+  const isHeld = Number.isInteger(Math.log2(rows)) && rows <= (form === "gated" ? DEPTH_ROWS / 2 : DEPTH_ROWS);
+  const isWhole = form === "plain" || blockRows === QUANTIZED_ROWS;
+  return isHeld && isWhole && waves <= RESIDENT_WAVES && blockRows <= waves * LANES;
+}
+
+export function laneShape(
+  request: LaneRequest,
+  { rows, passes, teams }: LaneParameters = usualLaneParameters(request),
+): LaneShape {
+  const { width } = request;
   const split = wavesOf(width);
-  const { teams, rowsTogether, passes } = form === "plain" ? plainCut(request, split) : quantizedCut(request, split);
-  const blockRows = teams * rowsTogether * passes;
+  const blockRows = teams * rows * passes;
   return {
     defines: {
       LANES: 1,
       THREADS: teams * split * LANES,
-      ROWS: rowsTogether,
+      ROWS: rows,
       SPLIT: split,
       DEPTH: 1,
       PASSES: passes,
@@ -85,7 +106,7 @@ export function laneShape(request: LaneRequest): LaneShape {
       WIDTH: width,
     },
     blockRows,
-    blocks: rows.map((count) => Math.ceil(count / blockRows)),
+    blocks: request.rows.map((count) => Math.ceil(count / blockRows)),
   };
 }
 

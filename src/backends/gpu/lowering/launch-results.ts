@@ -1,20 +1,34 @@
-// What launches of matmuls write: where variants of them have to agree.
+// What launches of matmuls and attention write: where variants of them have to agree.
 
 import type { RowSymbol } from "../../../graph/program.js";
 import type { ValuePlace } from "./context.js";
 import type { LaunchResult, MemoryPlace } from "./launch.js";
 import type { Matmul } from "./matmul.js";
-import { FLOAT_BYTES, type QuantizedPlace } from "./regions.js";
+import { FLOAT_BYTES, HALF_BYTES, type HalfPlace, type QuantizedPlace } from "./regions.js";
 
 /** The rows that a launch of these matmuls writes; a gated one writes those of the first alone. */
 export function matmulResults(matmuls: readonly Matmul[], gated: boolean): readonly LaunchResult[] {
-  return (gated ? matmuls.slice(0, 1) : matmuls).map(({ out, outputs, rows }) => ({
-    place: out.place,
-    type: "f32",
-    rows,
-    rowBytes: outputs * FLOAT_BYTES,
-    strideBytes: out.stride * FLOAT_BYTES,
-  }));
+  return (gated ? matmuls.slice(0, 1) : matmuls).map(({ out, outputs, rows }) =>
+    floatResult({ ...out, rows }, outputs),
+  );
+}
+
+/** The first `columns` columns of rows of floats. */
+export function floatResult({ place, stride, rows }: Omit<ValuePlace, "width">, columns: number): LaunchResult {
+  return { place, type: "f32", rows, rowBytes: columns * FLOAT_BYTES, strideBytes: stride * FLOAT_BYTES };
+}
+
+/** Halves with a scale for each row, `slots` rows a token; panels have as many bytes a row in another order. */
+export function halfResults(
+  { halves, rowScales, stride }: Pick<HalfPlace, "halves" | "rowScales" | "stride">,
+  rows: RowSymbol,
+  slots = 1,
+): readonly LaunchResult[] {
+  const rowBytes = slots * stride * HALF_BYTES;
+  return [
+    { place: halves, type: "f16", rows, rowBytes, strideBytes: rowBytes },
+    floatResult({ place: rowScales, stride: slots, rows }, slots),
+  ];
 }
 
 /** The rows that a launch writes: of all slots, one behind the other. */

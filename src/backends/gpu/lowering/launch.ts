@@ -31,13 +31,15 @@ export interface LaunchVariant {
   readonly sharedBytes?: number;
   /** The choice that its defines and grid come from; absent if it has no free parameters. */
   readonly tuned?: TunedVariant;
+  /** What it writes, if the launch's other variants do not write the same. */
+  readonly results?: readonly LaunchResult[];
 }
 
 /** Rows that a launch writes, so that variants of it can be compared. */
 export interface LaunchResult {
   readonly place: MemoryPlace;
-  /** Floats, quantized values, or sums of quantized values. */
-  readonly type: "f32" | "i8" | "sums";
+  /** Floats, halves, quantized values, or sums of quantized values. */
+  readonly type: "f32" | "f16" | "i8" | "sums";
   /** Which count of the step is the number of rows. */
   readonly rows: RowSymbol;
   readonly rowBytes: number;
@@ -57,6 +59,8 @@ export interface LaunchSpec {
   readonly sized?: (size: LaunchSize) => Readonly<Record<string, ArgumentValue>>;
   /** A grid with a zero in it is not launched. */
   readonly grid: (size: LaunchSize) => Grid;
+  /** The choice that a step's grid comes from, if its variant does not say so. */
+  readonly tunedFor?: (size: LaunchSize) => TunedVariant | undefined;
   /** What it writes; of launches with tuned variants only. */
   readonly results?: readonly LaunchResult[];
   /** The same launch with other choices of kernel parameters; of launches with tuned variants only. */
@@ -70,6 +74,21 @@ export type Addresses = (place: MemoryPlace) => bigint;
 export function isNeeded({ grid }: LaunchSpec, size: LaunchSize): boolean {
   const [x, y, z] = grid(size);
   return x > 0 && y > 0 && z > 0;
+}
+
+/** The variant that a step of this size takes. */
+export function variantFor({ variants, choose }: LaunchSpec, size: LaunchSize): LaunchVariant {
+  return variants[choose?.(size) ?? 0];
+}
+
+/** The choice that decides how a step of this size is cut. */
+export function tunedFor(spec: LaunchSpec, size: LaunchSize): TunedVariant | undefined {
+  return spec.tunedFor?.(size) ?? variantFor(spec, size).tuned;
+}
+
+/** What a launch writes in a step of this size. */
+export function resultsFor(spec: LaunchSpec, size: LaunchSize): readonly LaunchResult[] {
+  return variantFor(spec, size).results ?? spec.results ?? [];
 }
 
 /** The launch in steps that `wanted` names, and nothing in the others. */

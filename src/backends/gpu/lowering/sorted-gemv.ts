@@ -2,22 +2,28 @@
 // slots that are sorted by expert. Between gate, up and the last matmul rows lie in sorted order.
 
 import type { Activation, GroupedMatmulOperation } from "../../../graph/operation.js";
+import type { Defines } from "../kernels/kernel-source.js";
 import { activationDefines } from "./attributes.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import { matrixCount, maxTiles, type RoutedMatmul, SORTED_TILE_TOKENS } from "./expert-tiles.js";
 import { stagedBytes } from "./gemv-shape.js";
 import type { GroupedGemm, SharedMatrices } from "./grouped-gemm.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
+import { floatResult, slotResults } from "./launch-results.js";
 import { FLOAT_BYTES, type QuantizedPlace } from "./regions.js";
 import { shifted } from "./scratch.js";
+import {
+  BLOCK_ROWS,
+  isSortedGemvShape,
+  type SortedGemvParameters,
+  type SortedGemvRequest,
+  sortedGemvShape,
+  usualSortedGemvParameters,
+} from "./sorted-gemv-shape.js";
 
-const THREADS = 128;
-/** Rows of a block: the columns of its results that share a scale. */
-const BLOCK_ROWS = 32;
+const FILE = "matmul/sorted-gemv";
 /** Every device gives a block this much dynamic shared memory unasked. */
 const STAGED_LIMIT_BYTES = 46 << 10;
-/** Types of which gate and up of two rows would not stay in the registers of a thread: Q5_K and Q6_K. */
-const LARGE_TYPES: ReadonlySet<number> = new Set([13, 14]);
 
 /** One matmul, or gate and up with where their quantized results go, and the rows that it multiplies. */
 export interface SortedGemv {
@@ -47,32 +53,36 @@ export function sortedGemvLaunch(
   const experts = matrixCount(first, weights[first.weight]);
   const bias = first.bias ?? second.bias;
   const types = [first, second].map(({ weight }) => context.typeOf(weight));
-  const rowsTogether = gated !== undefined && types.some((type) => LARGE_TYPES.has(type)) ? 1 : 2;
-  const passRows = (THREADS / device.waveSize) * rowsTogether;
+  const request: SortedGemvRequest = { width, gated: gated !== undefined, types, waveSize: device.waveSize };
+  const definesFor = (parameters: SortedGemvParameters): Defines => ({
+    TYPE0: types[0],
+    ...(gated === undefined ? {} : { GATED: 1, TYPE1: types[1], ...activationDefines(gated.activation) }),
+    USED: first.slots,
+    TOKENS: SORTED_TILE_TOKENS,
+    ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
+    ...(first.weighted ? { WEIGHED: 1 } : {}),
+    BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
+    ...sortedGemvShape(request, parameters).defines,
+  });
+  const tuned = context.choices.variant<SortedGemvParameters>({
+    family: "sorted-gemv",
+    key: `${gated === undefined ? "" : "gated "}${shared === undefined ? "" : "shared "}${types.join(",")} ${first.slots}of${experts}x${first.outputs}x${width}`,
+    usual: usualSortedGemvParameters(request),
+    isValid: (parameters) => isSortedGemvShape(request, parameters),
+    moduleOf: (parameters) => ({ file: FILE, defines: definesFor(parameters) }),
+  });
   const tilesOf = (tokens: number): number =>
     maxTiles(tokens, first.slots, experts, SORTED_TILE_TOKENS) +
     (shared === undefined ? 0 : Math.ceil(tokens / SORTED_TILE_TOKENS));
   return {
     label: gated === undefined ? "sorted gemv" : "gate and up, sorted gemv",
-    file: "matmul/sorted-gemv",
+    file: FILE,
     variants: [
       {
         kernel: "sorted_gemv",
-        defines: {
-          TYPE0: types[0],
-          ...(gated === undefined ? {} : { GATED: 1, TYPE1: types[1], ...activationDefines(gated.activation) }),
-          USED: first.slots,
-          TOKENS: SORTED_TILE_TOKENS,
-          ...(shared === undefined ? {} : { SHARED_EXPERT: 1 }),
-          ...(first.weighted ? { WEIGHED: 1 } : {}),
-          BIAS_TYPE: bias === undefined ? 0 : context.typeOf(bias),
-          THREADS,
-          ROWS: rowsTogether,
-          SPLIT: 1,
-          DEPTH: gated === undefined ? 2 : 1,
-          WIDTH: width,
-        },
+        defines: definesFor(tuned.parameters),
         sharedBytes: stagedBytes(SORTED_TILE_TOKENS, width),
+        tuned,
       },
     ],
     arguments: {
@@ -105,8 +115,13 @@ export function sortedGemvLaunch(
       rows: first.outputs,
       out_stride: out.stride,
       shared_out_stride: shared?.out.stride ?? 0,
-      passes: BLOCK_ROWS / passRows,
+      passes: sortedGemvShape(request, tuned.parameters).passes,
     },
+    recut: (choices) => sortedGemvLaunch(context.withChoices(choices), wanted, isNeeded),
+    results: [
+      ...slotResults(out, first.outputs, first.slots, gated?.quantized, shared === undefined ? 0 : 1),
+      ...(shared === undefined || gated !== undefined ? [] : [floatResult(shared.out, first.outputs)]),
+    ],
     grid: (size) =>
       isNeeded(size) ? [Math.ceil(first.outputs / BLOCK_ROWS), tilesOf(rowsOf(size, out.rows)), 1] : [0, 0, 0],
   };

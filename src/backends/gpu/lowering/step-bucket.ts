@@ -3,7 +3,7 @@
 
 import { splitsOf } from "../memory/kv-layout.js";
 import type { LaunchSize } from "./launch.js";
-import { isTiled } from "./attention.js";
+import { isTiled } from "./prefill-attention.js";
 import type { StepCounts } from "./step-layout.js";
 
 /** Up to eight tokens every count has a graph of its own: single sequences and the first few of a batch. */

@@ -22,6 +22,8 @@ const HALF_BYTES = 2;
 /** So that the first stage begins at a multiple of it. */
 const STAGE_ALIGNMENT = 1024;
 const MAX_STAGES = 6;
+/** A stage is handed back only after the next one has been asked for. */
+const MIN_STAGES = 2;
 /** Blocks of one tile: more would only add up sums. */
 const MAX_SHARES = 8;
 
@@ -44,10 +46,16 @@ const CUTS: Readonly<Record<PanelTokens, TileCut>> = {
 };
 /** To begin and end a block's part of a tile, of each of its teams. */
 const SEGMENT_COST = { all: 1.5, team: 0.6 } as const;
-/** Slabs of weights on their way where registers are plenty, and where they are not: a power of two. */
-const [LONG_RING, SHORT_RING] = [4, 2];
-/** Teams from which on they are not. */
+/**
+ * Slabs of weights in registers, of which half are on their way: as many as fit without spills (nvcc 13.0). With two of them the
+ * time from a load to its use is too short for few tokens.
+ */
+const [LONG_RING, MIDDLE_RING, SHORT_RING] = [6, 4, 2];
+const RINGS: readonly number[] = [LONG_RING, MIDDLE_RING, SHORT_RING];
+/** Teams from which on a thread has registers for two only. */
 const MANY_TEAMS = 4;
+/** Q8_0 and Q6_K, whose blocks take more registers than those of others. */
+const LARGE_TYPES: ReadonlySet<number> = new Set([8, 14]);
 
 type WideDevice = Pick<GpuLoweringOptions, "device" | "deterministic">;
 
@@ -56,8 +64,8 @@ export interface WideGemmRequest {
   readonly rows: readonly number[];
   readonly width: number;
   readonly gated: boolean;
-  /** Whether all matrices are of one type: code for several takes more registers. */
-  readonly isOfOneType: boolean;
+  /** ggml types of the weights. */
+  readonly types: readonly number[];
   readonly multiprocessors: number;
   readonly sharedBytes: number;
 }
@@ -97,12 +105,21 @@ function tilesOf({ rows, gated }: WideGemmRequest, teams: number): number {
 }
 
 export type WideGemmParameters = ParametersOf<"wide-gemm">;
+/** How blocks share the tiles. */
+type TileShares = Pick<WideGemmParameters, "teams" | "shares">;
 
-/** What the formula takes for tiles of this many tokens. */
+/** What the formulas take for tiles of this many tokens. */
 export function usualWideGemmParameters(request: WideGemmRequest, tokens: PanelTokens): WideGemmParameters {
-  let best: WideGemmParameters = { teams: CUTS[tokens].teams[0], shares: 0 };
+  const best = bestShares(request, tokens);
+  return { ...best, ring: longestRing(request, tokens, best.teams), stages: mostStages(request, tokens) };
+}
+
+function bestShares(request: WideGemmRequest, tokens: PanelTokens): TileShares {
+  let best: TileShares = { teams: CUTS[tokens].teams[0], shares: 0 };
   let bestCost = Infinity;
   for (const teams of teamsFor(request, tokens)) {
+    // Its slabs would be waited for.
+    if (longestRing(request, tokens, teams) === SHORT_RING && tokens < MAX_PANEL_TOKENS) continue;
     const shares = Math.floor(request.multiprocessors / Math.max(1, tilesOf(request, teams)));
     for (const candidate of [
       { teams, shares: Math.min(shares, slabsOf(request), MAX_SHARES) },
@@ -119,53 +136,56 @@ export function usualWideGemmParameters(request: WideGemmRequest, tokens: PanelT
 export function isWideGemmShape(
   request: WideGemmRequest,
   tokens: PanelTokens,
-  { teams, shares }: WideGemmParameters,
+  { teams, shares, ring, stages }: WideGemmParameters,
 ): boolean {
   return (
     teamsFor(request, tokens).includes(teams) &&
+    RINGS.includes(ring) &&
+    ring <= longestRing(request, tokens, teams) &&
+    stages >= MIN_STAGES &&
+    stages <= mostStages(request, tokens) &&
     shares <= slabsOf(request) &&
     tilesOf(request, teams) * shares <= request.multiprocessors
   );
 }
 
+/** The longest ring that registers have room for beside sums and, if there are several types, the code for each. */
+function longestRing({ types }: WideGemmRequest, tokens: PanelTokens, teams: number): number {
+  const isOfOneType = new Set(types).size === 1;
+  const areSmall = isOfOneType && !LARGE_TYPES.has(types[0]);
+  if (teams >= MANY_TEAMS) return SHORT_RING;
+  if (tokens === MAX_PANEL_TOKENS) return areSmall ? MIDDLE_RING : SHORT_RING;
+  if (teams > 2) return areSmall ? LONG_RING : isOfOneType ? MIDDLE_RING : SHORT_RING;
+  return tokens > 64 && !isOfOneType ? MIDDLE_RING : LONG_RING;
+}
+
+/** That a block has room for. */
+function mostStages({ sharedBytes }: WideGemmRequest, tokens: PanelTokens): number {
+  return Math.min(MAX_STAGES, Math.floor((sharedBytes - STAGE_ALIGNMENT) / stageBytes(tokens)));
+}
+
 /** How a block works on tiles of this many tokens. */
-export function wideGemmShape(
-  { sharedBytes, isOfOneType }: WideGemmRequest,
-  tokens: PanelTokens,
-  { teams }: WideGemmParameters,
-): WideGemmShape {
-  // Registers of sums, and of code for another type, beside those of weights on their way.
-  const isFull = teams >= MANY_TEAMS || tokens === MAX_PANEL_TOKENS || (!isOfOneType && teams > 2 && tokens > 32);
-  const stages = Math.min(MAX_STAGES, Math.floor((sharedBytes - STAGE_ALIGNMENT) / stageBytes(tokens)));
-  return {
-    teams: teams + 1,
-    ring: isFull ? SHORT_RING : LONG_RING,
-    stages,
-    sharedBytes: stages * stageBytes(tokens) + STAGE_ALIGNMENT,
-  };
+export function wideGemmShape(tokens: PanelTokens, { teams, ring, stages }: WideGemmParameters): WideGemmShape {
+  return { teams: teams + 1, ring, stages, sharedBytes: stages * stageBytes(tokens) + STAGE_ALIGNMENT };
 }
 
 /** Blocks of a step of this many tokens: `shares` for each tile, or as many as share the slabs of all tiles evenly. */
-export function wideGemmBlocks(
-  request: WideGemmRequest,
-  { teams, shares }: WideGemmParameters,
-  tokens: number,
-): number {
+export function wideGemmBlocks(request: WideGemmRequest, { teams, shares }: TileShares, tokens: number): number {
   const tokenTiles = Math.ceil(tokens / PANEL_TOKENS[panelIndex(tokens)]);
   const tiles = tilesOf(request, teams) * tokenTiles;
   const { multiprocessors } = request;
   return tokenTiles === 1 && shares > 0 ? tiles * shares : Math.min(multiprocessors, tiles * slabsOf(request));
 }
 
-function teamsFor({ isOfOneType }: WideGemmRequest, tokens: PanelTokens): readonly number[] {
-  return isOfOneType ? CUTS[tokens].teams : CUTS[tokens].teams.filter((teams) => teams < MANY_TEAMS);
+function teamsFor({ types }: WideGemmRequest, tokens: PanelTokens): readonly number[] {
+  return new Set(types).size === 1 ? CUTS[tokens].teams : CUTS[tokens].teams.filter((teams) => teams < MANY_TEAMS);
 }
 
 function slabsOf({ width }: WideGemmRequest): number {
   return Math.ceil(width / SLAB_COLUMNS);
 }
 
-function costOf(request: WideGemmRequest, tokens: PanelTokens, parameters: WideGemmParameters): number {
+function costOf(request: WideGemmRequest, tokens: PanelTokens, parameters: TileShares): number {
   const { slab, team, part } = CUTS[tokens];
   const { teams, shares } = parameters;
   const tiles = tilesOf(request, teams);

@@ -4,6 +4,7 @@ import type { Activation } from "../../../graph/operation.js";
 import { type LoweringContext, rowsOf } from "./context.js";
 import type { MatmulInput } from "./inputs.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
+import { halfResults, matmulResults } from "./launch-results.js";
 import { type Matmul, MAX_LAUNCHED, matmulArguments, matmulDefines } from "./matmul.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import type { TunedVariant } from "./kernel-choices.js";
@@ -38,8 +39,9 @@ export function wideGemmLaunch(
   context: LoweringContext,
   input: PanelInput,
   matmuls: readonly Matmul[],
-  { gated: activation, panels }: WideGemmOptions = {},
+  options: WideGemmOptions = {},
 ): LaunchSpec {
+  const { gated: activation, panels } = options;
   const [{ width, rows }] = matmuls;
   const gated = activation !== undefined;
   const { multiprocessors, sharedBytes } = context.options.device;
@@ -48,7 +50,7 @@ export function wideGemmLaunch(
     rows: gated ? [matmuls[0].outputs] : matmuls.map(({ outputs }) => outputs),
     width,
     gated,
-    isOfOneType: new Set(matmuls.map(({ type }) => type)).size === 1,
+    types: matmuls.map(({ type }) => type),
     multiprocessors,
     sharedBytes,
   };
@@ -74,11 +76,11 @@ export function wideGemmLaunch(
       isValid: (parameters) => isWideGemmShape(request, tokens, parameters),
       moduleOf: (parameters) => ({
         file: FILE,
-        defines: definesFor(tokens, wideGemmShape(request, tokens, parameters)),
+        defines: definesFor(tokens, wideGemmShape(tokens, parameters)),
       }),
     }),
   );
-  const shapes = PANEL_TOKENS.map((tokens, index) => wideGemmShape(request, tokens, tuned[index].parameters));
+  const shapes = PANEL_TOKENS.map((tokens, index) => wideGemmShape(tokens, tuned[index].parameters));
   const blocksOf = (size: LaunchSize): number => {
     const tokens = rowsOf(size, rows);
     return wideGemmBlocks(request, tuned[panelIndex(tokens)].parameters, tokens);
@@ -105,6 +107,8 @@ export function wideGemmLaunch(
       arrivals: regions.tileArrivals,
       width,
     },
+    recut: (choices) => wideGemmLaunch(context.withChoices(choices), input, matmuls, options),
+    results: panels === undefined ? matmulResults(matmuls, gated) : halfResults(panels, rows),
     sized: (size) => ({ blocks: blocksOf(size) }),
     grid: (size) => [blocksOf(size), 1, 1],
   };

@@ -1,5 +1,5 @@
 // Shapes of prefill attention by wide products, the host's counterpart of kernels/attention/flash.hip: for which heads it is
-// the kernel, on which devices, and with how many positions at a time.
+// the kernel, on which devices, and with how many heads and positions at a time.
 
 import type { AttentionOperation } from "../../../graph/operation.js";
 import type { KvCacheType } from "../../contract.js";
@@ -7,6 +7,19 @@ import type { GpuProperties } from "../drivers/shared/driver.js";
 
 /** What of a device the choice depends on. */
 type FlashDevice = Pick<GpuProperties, "sharedBytes"> & Partial<Pick<GpuProperties, "architecture">>;
+
+/** Query heads of a block, positions at a time, stages of keys and of values. */
+export type FlashParameters = Readonly<Record<"heads" | "positions" | "stages", number>>;
+
+/** The heads that blocks of attention/flash.hip share, and what they have room for. */
+export interface FlashRequest {
+  readonly kvHeads: number;
+  /** Query heads of a kv head. */
+  readonly group: number;
+  readonly width: number;
+  readonly blockTokens: number;
+  readonly availableBytes: number;
+}
 
 /** How blocks of attention/flash.hip work. */
 interface FlashShape {
@@ -20,39 +33,18 @@ interface FlashShape {
 
 /** Architectures with the products of kernels/device/wide-panels.h. */
 const FLASH_ARCHITECTURES: ReadonlySet<string> = new Set(["sm_90"]);
-/** How blocks of one and of two query heads work. */
-interface BlockShape {
-  /** Positions at a time, as many as leave room for the sums in registers. */
-  readonly positions: number;
-  /** Blocks that a multiprocessor has at a time. */
-  readonly residentBlocks: number;
-}
-
-/** By width of heads. */
-const BLOCK_SHAPES: ReadonlyMap<number, readonly [one: BlockShape, two: BlockShape]> = new Map([
-  [
-    64,
-    [
-      { positions: 128, residentBlocks: 2 },
-      { positions: 128, residentBlocks: 1 },
-    ],
-  ],
-  [
-    128,
-    [
-      { positions: 64, residentBlocks: 2 },
-      { positions: 128, residentBlocks: 1 },
-    ],
-  ],
-  [
-    256,
-    [
-      { positions: 64, residentBlocks: 1 },
-      { positions: 64, residentBlocks: 1 },
-    ],
-  ],
+/** Positions at a time of blocks of one and of two query heads, by width: as many as leave room for the sums in registers. */
+const POSITIONS: ReadonlyMap<number, readonly [one: number, two: number]> = new Map([
+  [64, [128, 128]],
+  [128, [64, 128]],
+  [256, [64, 64]],
 ]);
-const STAGES = 2;
+const POSITION_CHOICES: readonly number[] = [64, 128];
+const MAX_HEADS = 2;
+const [STAGES, MAX_STAGES] = [2, 3];
+/** Columns times positions of a block of one head, up to which its registers leave room for a second block; and of any block. */
+const RESIDENT_AREA = 64 * 128;
+const MAX_AREA = 128 * 128;
 /** Tokens of a tile: kTileTokens of the kernel. */
 const TILE_TOKENS = 64;
 /** Lanes that look up the blocks of a tile, one each. */
@@ -60,34 +52,57 @@ const WAVE_LANES = 32;
 const HALF_BYTES = 2;
 const PANEL_ALIGNMENT_BYTES = 1024;
 
-/** The shape for these heads; undefined if another kernel computes them. */
-export function flashShape(
+/** Undefined if another kernel computes these heads. */
+export function flashRequest(
   type: KvCacheType,
   operation: AttentionOperation,
   blockTokens: number,
   { architecture, sharedBytes: availableBytes }: FlashDevice,
-): FlashShape | undefined {
+): FlashRequest | undefined {
   const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
   if (architecture === undefined || !FLASH_ARCHITECTURES.has(architecture)) return undefined;
-  if (type !== "f16" || keyWidth !== valueWidth || valuesInKeys) return undefined;
-  const group = heads / kvHeads;
-  const blockHeads = Math.min(2, group);
-  const shape = BLOCK_SHAPES.get(keyWidth)?.[blockHeads - 1];
-  if (shape === undefined || !takesBlocks(shape.positions, blockTokens)) return undefined;
-  const { positions, residentBlocks } = shape;
-  const rowsBytes = (rows: number): number => rows * keyWidth * HALF_BYTES;
-  const sharedBytes = rowsBytes(blockHeads * TILE_TOKENS) + 2 * STAGES * rowsBytes(positions) + PANEL_ALIGNMENT_BYTES;
-  if (sharedBytes > availableBytes) return undefined;
+  if (type !== "f16" || keyWidth !== valueWidth || valuesInKeys || !POSITIONS.has(keyWidth)) return undefined;
+  const request = { kvHeads, group: heads / kvHeads, width: keyWidth, blockTokens, availableBytes };
+  return isFlashShape(request, usualFlashParameters(request)) ? request : undefined;
+}
+
+/** What the formulas take. */
+export function usualFlashParameters({ group, width }: FlashRequest): FlashParameters {
+  const heads = Math.min(MAX_HEADS, group);
+  return { heads, positions: POSITIONS.get(width)?.[heads - 1] ?? 0, stages: STAGES };
+}
+
+/** Whether a launch can be cut so. */
+export function isFlashShape(request: FlashRequest, parameters: FlashParameters): boolean {
+  const { group, width, blockTokens, availableBytes } = request;
+  const { heads, positions, stages } = parameters;
+  return (
+    heads >= 1 &&
+    heads <= Math.min(MAX_HEADS, group) &&
+    POSITION_CHOICES.includes(positions) &&
+    positions * width <= MAX_AREA &&
+    takesBlocks(positions, blockTokens) &&
+    stages >= STAGES &&
+    stages <= MAX_STAGES &&
+    flashShape(request, parameters).sharedBytes <= availableBytes
+  );
+}
+
+export function flashShape(
+  { kvHeads, group, width }: FlashRequest,
+  { heads, positions, stages }: FlashParameters,
+): FlashShape {
+  const rowsBytes = (rows: number): number => rows * width * HALF_BYTES;
   return {
     defines: {
-      TEAMS: blockHeads + 1,
+      TEAMS: heads + 1,
       TILE_POSITIONS: positions,
-      STAGES,
-      RESIDENT_BLOCKS: residentBlocks,
+      STAGES: stages,
+      RESIDENT_BLOCKS: heads === 1 && positions * width <= RESIDENT_AREA ? 2 : 1,
       MATRIX_LAYOUT: 80,
     },
-    blocks: kvHeads * Math.ceil(group / blockHeads),
-    sharedBytes,
+    blocks: kvHeads * Math.ceil(group / heads),
+    sharedBytes: rowsBytes(heads * TILE_TOKENS) + 2 * stages * rowsBytes(positions) + PANEL_ALIGNMENT_BYTES,
   };
 }
 

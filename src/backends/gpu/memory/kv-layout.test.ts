@@ -18,7 +18,6 @@ import {
   supportsGpuKvCache,
   supportsRope,
   TILE_TOKENS,
-  tiledShape,
   visibleSplits,
 } from "./kv-layout.js";
 
@@ -194,12 +193,6 @@ describe("what is refused", () => {
     );
     expect(supportsGpuKvCache({ ...LLAMA, blocks: 2 ** 24 })).toHaveProperty("reason");
   });
-
-  it("rejects tiles over f32, and where shared memory is short", () => {
-    expect(tiledShape("f16", LLAMA, 65_536)).toBeDefined();
-    expect(tiledShape("f32", LLAMA, 65_536)).toBeUndefined();
-    expect(tiledShape("f16", { keyWidth: 256, valueWidth: 256 }, 49_152)).toBeUndefined();
-  });
 });
 
 describe("sizes of launches", () => {
@@ -209,34 +202,6 @@ describe("sizes of launches", () => {
     expect(splitRows({ ...ATTENTION, heads: 71, kvHeads: 1 })).toBe(5);
     expect(splitRows({ ...ATTENTION, heads: 20, kvHeads: 1, keyWidth: 576, valueWidth: 512 })).toBe(3);
     expect(partialFloats(3, 2, ATTENTION)).toEqual({ values: 3 * 32 * 2 * 128, weights: 3 * 32 * 2 * 2 });
-  });
-
-  it("sets shared memory aside for keys, values and results", () => {
-    const plain = { defines: {}, blocksPerTile: 1 };
-    const square = (width: number): { keyWidth: number; valueWidth: number } => ({
-      keyWidth: width,
-      valueWidth: width,
-    });
-    expect(tiledShape("f16", square(128), 65_536)).toEqual({ ...plain, sharedBytes: 3 * 64 * 136 * 2 + 2048 });
-    expect(tiledShape("f16", square(256), 232_448)).toEqual({ ...plain, sharedBytes: 3 * 64 * 264 * 2 + 2048 });
-    expect(tiledShape("q8_0", { keyWidth: 32, valueWidth: 96 }, 65_536)).toEqual({
-      ...plain,
-      sharedBytes: 64 * 96 * 4 + 2048,
-    });
-  });
-
-  it("takes fewer positions, then half a tile a block, if heads of 256 find little shared memory", () => {
-    const heads = { keyWidth: 256, valueWidth: 256 };
-    expect(tiledShape("f16", heads, 101_376)).toEqual({
-      defines: { TILE_WAVES: 4, TILE_POSITIONS: 32 },
-      blocksPerTile: 1,
-      sharedBytes: 128 * 264 * 2 + 2048,
-    });
-    expect(tiledShape("f16", heads, 65_536)).toEqual({
-      defines: { TILE_WAVES: 2, TILE_POSITIONS: 32 },
-      blocksPerTile: 2,
-      sharedBytes: 96 * 264 * 2 + 1024,
-    });
   });
 
   it("launches no more splits than a window can reach", () => {

@@ -208,54 +208,14 @@ export function supportsRope({ headWidth, rotaryWidth, firstColumn = 0 }: RopeOp
 
 export type HeadWidths = Pick<KvShape, "keyWidth" | "valueWidth">;
 
-function isWide({ keyWidth, valueWidth }: HeadWidths): boolean {
+/** Whether heads take the wide forms of kernels. */
+export function isWide({ keyWidth, valueWidth }: HeadWidths): boolean {
   return Math.max(keyWidth, valueWidth) > WIDE_HEAD;
 }
 
 /** Blocks of attention/combine.hip for each head, with its own choice of columns per block: kColumnBlocks there. */
 export function combinedBlocks(valueWidth: number): number {
   return valueWidth <= WIDE_HEAD ? 1 : Math.ceil(valueWidth / COMBINED_COLUMNS);
-}
-
-/** How attention/tiled.hip divides a tile of tokens, and the positions that it attends to, among blocks. */
-interface TiledShape {
-  readonly defines: Readonly<Record<string, number>>;
-  readonly blocksPerTile: number;
-  readonly sharedBytes: number;
-}
-
-/** Waves of a block (16 tokens each) and positions at a time; the first is the kernel's default. */
-const TILED_SHAPES = [
-  { waves: 4, positions: 64 },
-  { waves: 4, positions: 32 },
-  { waves: 2, positions: 32 },
-] as const;
-
-/**
- * The best shape of tiled attention that fits the shared memory of a block. Undefined if prefill cannot use
- * attention/tiled.hip, which reads keys and values as f16; split attention then handles any number of tokens.
- */
-export function tiledShape(type: KvCacheType, widths: HeadWidths, sharedBytes: number): TiledShape | undefined {
-  if (type === "f32" || isWide(widths)) return undefined;
-  const index = TILED_SHAPES.findIndex((shape) => tiledSharedBytes(widths, shape) <= sharedBytes);
-  if (index === -1) return undefined;
-  const { waves, positions } = TILED_SHAPES[index];
-  return {
-    defines: index === 0 ? {} : { TILE_WAVES: waves, TILE_POSITIONS: positions },
-    blocksPerTile: TILED_SHAPES[0].waves / waves,
-    sharedBytes: tiledSharedBytes(widths, TILED_SHAPES[index]),
-  };
-}
-
-/** kSharedBytes of kernels/attention/tiled.hip. */
-function tiledSharedBytes(
-  { keyWidth, valueWidth }: HeadWidths,
-  { waves, positions }: { readonly waves: number; readonly positions: number },
-): number {
-  const tokens = waves * 16;
-  const paddedBytes = (width: number): number => (Math.ceil(width / 16) * 16 + 8) * 2;
-  const inputBytes = (tokens + positions) * paddedBytes(keyWidth) + positions * paddedBytes(valueWidth);
-  return Math.max(inputBytes, tokens * valueWidth * 4) + waves * 512;
 }
 
 /** Number of splits of a sequence of `positions` positions. */
