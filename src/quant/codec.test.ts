@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { readPacked } from "../../test/support/packed-json.js";
 import { expectAtMost } from "../../test/support/quick-expect.js";
 import { ENCODABLE, codecFor, decodeTensor, encodeTensor } from "./codec.js";
 import { SUPPORTED, type SupportedTypeName } from "./layout.js";
@@ -12,10 +12,9 @@ interface GoldenRow {
   readonly values: readonly (number | string | null)[];
 }
 
-const golden = readFileSync(new URL("../../test/fixtures/golden/dequantize.jsonl", import.meta.url), "utf8")
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line) as GoldenRow);
+const golden = readPacked(
+  new URL("../../test/fixtures/golden/dequantize.json.gz", import.meta.url),
+) as readonly GoldenRow[];
 
 /** Deterministic standard normal values, so that a bound on the error means something. */
 function gaussian(count: number, seed: number): Float32Array {

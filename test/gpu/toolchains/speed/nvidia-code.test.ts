@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { loadWait, type NvidiaInstruction, productLoop, readCubin } from "./nvidia-code.js";
+import { loadWait, type NvidiaInstruction, matrixLoop, readCubin } from "./nvidia-code.js";
 
 const LOAD = 0x981;
-const PRODUCT = 0xdf0;
+const MATRIX_INSTRUCTION = 0xdf0;
 
 function code(...ones: readonly Partial<NvidiaInstruction>[]): readonly NvidiaInstruction[] {
   return ones.map((one) => ({ opcode: 0x212, scoreboard: undefined, waits: [], jump: undefined, ...one }));
@@ -51,16 +51,16 @@ it("reads opcodes, scoreboards, waits and jumps", () => {
   ]);
 });
 
-it("finds the densest loop of products", () => {
+it("finds the densest loop of matrix instructions", () => {
   const all = code(
     {},
-    { opcode: PRODUCT },
-    { opcode: PRODUCT },
+    { opcode: MATRIX_INSTRUCTION },
+    { opcode: MATRIX_INSTRUCTION },
     { opcode: 0x947, jump: -2 },
     { opcode: 0x947, jump: -4 },
   );
-  expect(productLoop(all)).toEqual(all.slice(1, 4));
-  expect(() => productLoop(code({}, {}))).toThrow(/no loop of products/);
+  expect(matrixLoop(all)).toEqual(all.slice(1, 4));
+  expect(() => matrixLoop(code({}, {}))).toThrow(/no loop of matrix instructions/);
 });
 
 it("counts from the last load of a scoreboard to the wait for it, round the loop", () => {

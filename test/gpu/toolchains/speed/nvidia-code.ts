@@ -9,8 +9,8 @@ const BRANCH = 0x947;
 const INSTRUCTION_BYTES = 16;
 const NO_SCOREBOARD = 7;
 const SCOREBOARDS = [0, 1, 2, 3, 4, 5] as const;
-/** Products on the matrix units: of warps and of warpgroups. */
-const PRODUCTS: ReadonlySet<number> = new Set([0x23c, 0xdf0]);
+/** Matrix instructions of warps and of warpgroups. */
+const MATRIX_INSTRUCTIONS: ReadonlySet<number> = new Set([0x23c, 0xdf0]);
 
 export interface NvidiaInstruction {
   readonly opcode: number;
@@ -71,15 +71,15 @@ function jumpOf(low: bigint, high: bigint): number {
   return 1 + Number(BigInt.asIntN(56, words) / 4n);
 }
 
-/** The smallest loop that has the most products, from its first instruction to the branch back. */
-export function productLoop(code: readonly NvidiaInstruction[]): readonly NvidiaInstruction[] {
+/** The smallest loop that has the most matrix instructions, from its first instruction to the branch back. */
+export function matrixLoop(code: readonly NvidiaInstruction[]): readonly NvidiaInstruction[] {
   const loops = code.flatMap(({ jump }, end) =>
     jump !== undefined && jump < 0 && end + jump >= 0 ? [code.slice(end + jump, end + 1)] : [],
   );
   const density = (loop: readonly NvidiaInstruction[]): number =>
-    loop.filter(({ opcode }) => PRODUCTS.has(opcode)).length / loop.length;
+    loop.filter(({ opcode }) => MATRIX_INSTRUCTIONS.has(opcode)).length / loop.length;
   const [densest] = loops.toSorted((left, right) => density(right) - density(left));
-  if (densest === undefined || density(densest) === 0) throw new TypeError("there is no loop of products");
+  if (densest === undefined || density(densest) === 0) throw new TypeError("there is no loop of matrix instructions");
   return densest;
 }
 

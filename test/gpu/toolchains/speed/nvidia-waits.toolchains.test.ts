@@ -8,7 +8,7 @@ import { compileCubin, findNvcc } from "../nvcc.js";
 import { report } from "../report.js";
 import { NVIDIA_TARGETS } from "../targets.js";
 import { hotKernels, type HotKernel, type HotStep } from "./hot-kernels.js";
-import { loadWait, productLoop, readCubin } from "./nvidia-code.js";
+import { loadWait, matrixLoop, readCubin } from "./nvidia-code.js";
 
 const LIMIT_MS = 300_000;
 const [, HOPPER] = NVIDIA_TARGETS;
@@ -44,7 +44,7 @@ describe.skipIf(missing !== undefined)("GEMM on sm_90 (needs nvcc)", () => {
       const { code, kernels } = await compile(hot);
       const instructions = readCubin(code).get(hot.kernel);
       if (instructions === undefined) throw new TypeError(`there is no ${hot.kernel} in its module`);
-      waits[hot.label] = loadWait(productLoop(instructions));
+      waits[hot.label] = loadWait(matrixLoop(instructions));
       if (kernels.some(({ spilledBytes }) => spilledBytes > 0)) spilled.push(hot.label);
     }
     expect(Object.keys(waits).length).toBeGreaterThan(8);
