@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { availableParallelism } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { isRunning, runProgram, ScriptError } from "./tool.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -19,9 +20,9 @@ const RUN_LIMIT_MS = 5 * 60_000;
 /** The longest takes a quarter of this on a busy machine. */
 const EMULATED_RUN_LIMIT_MS = 20 * 60_000;
 
-const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl");
+const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl.gz");
 /** What a test program is given on its command line. */
-const ARGUMENTS = { "matmul-test": [GOLDEN_BLOCKS] };
+const ARGUMENTS = { "matmul-test": () => [goldenBlocks()] };
 
 // Under sanitizers -O1 takes minutes for the matmuls and -O0 makes the tests run for minutes; -Og does neither.
 const COMMON = [
@@ -274,9 +275,16 @@ export async function buildNativeTests(target, names = nativeTestNames()) {
   return new Map(programs);
 }
 
+/** The path of the golden blocks, unpacked. */
+function goldenBlocks() {
+  const path = join(CACHE, "dequantize.jsonl");
+  writeFileSync(path, gunzipSync(readFileSync(GOLDEN_BLOCKS)));
+  return path;
+}
+
 /** @returns {Promise<{ exitCode: number, output: string }>} */
 export async function runNativeTest(target, name, program) {
-  const [command, ...args] = [...TARGETS[target].runner, program, ...(ARGUMENTS[name] ?? [])];
+  const [command, ...args] = [...TARGETS[target].runner, program, ...(ARGUMENTS[name]?.() ?? [])];
   const { exitCode, output, timedOut } = await runProgram(command, args, { timeoutMs: TARGETS[target].runLimitMs });
   return { exitCode: timedOut ? 124 : exitCode, output };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readPacked } from "../../test/support/packed-json.js";
+import { readPackedLines } from "../../test/support/packed-json.js";
 import { expectAtMost } from "../../test/support/quick-expect.js";
 import { ENCODABLE, codecFor, decodeTensor, encodeTensor } from "./codec.js";
 import { SUPPORTED, type SupportedTypeName } from "./layout.js";
@@ -12,8 +12,8 @@ interface GoldenRow {
   readonly values: readonly (number | string | null)[];
 }
 
-const golden = readPacked(
-  new URL("../../test/fixtures/golden/dequantize.json.gz", import.meta.url),
+const golden = readPackedLines(
+  new URL("../../test/fixtures/golden/dequantize.jsonl.gz", import.meta.url),
 ) as readonly GoldenRow[];
 
 /** Deterministic standard normal values, so that a bound on the error means something. */

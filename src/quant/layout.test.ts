@@ -1,15 +1,15 @@
 // The type table against the golden blocks and against the list of types we promise to decode.
 
 import { expect, test } from "vitest";
-import { readPacked } from "../../test/support/packed-json.js";
+import { readPackedLines } from "../../test/support/packed-json.js";
 import { LAYOUTS, REMOVED_TYPES, SUPPORTED, describeTypeId, layoutById, layoutByName } from "./layout.js";
 
 const PROMISED =
   "F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4 NVFP4".split(" ");
 
 test("ids, block sizes and block bytes are those of the golden blocks", () => {
-  const blocks = readPacked(
-    new URL("../../test/fixtures/golden/dequantize.json.gz", import.meta.url),
+  const blocks = readPackedLines(
+    new URL("../../test/fixtures/golden/dequantize.jsonl.gz", import.meta.url),
   ) as readonly Readonly<{ type: string; id: number; blockSize: number; blockBytes: number }>[];
   expect(blocks.length).toBeGreaterThan(20);
   for (const golden of blocks) {
