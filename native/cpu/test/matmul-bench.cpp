@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "../engine/memory.h"
 #include "matmul-cases.h"
 
 using namespace matmul_test;
@@ -115,7 +116,8 @@ int main(int count, char** arguments) {
   const std::string isa_name = count > 1 ? arguments[1] : "";
   const std::string names = count > 2 ? arguments[2] : "q4_k,q6_k,q8_0,q4_0,f16";
   const size_t tokens = count > 3 ? static_cast<size_t>(atoi(arguments[3])) : 512;
-  AlignedBytes buffer(kBufferBytes);
+  // Large pages, as a model file in the page cache has.
+  const SystemMemory buffer(kBufferBytes, "matmul-bench");
   for (const Isa& isa : isas()) {
     if (!isa_name.empty() && isa_name != isa.name) continue;
     for (const TypeCase& type : types()) {
@@ -123,8 +125,8 @@ int main(int count, char** arguments) {
       if (tokens > 16) bench_panels(isa, type, tokens);
       if (count > 4) continue;
       // Zero bytes multiply as fast as others, but pages must be real and distinct.
-      memset(buffer.data, 0, kBufferBytes);
-      bench_rows(isa, type, buffer.data, tokens > 16 ? 1 : tokens);
+      memset(buffer.data(), 0, kBufferBytes);
+      bench_rows(isa, type, buffer.data(), tokens > 16 ? 1 : tokens);
     }
   }
   return 0;
