@@ -1,5 +1,7 @@
-// Claims are a compare-and-swap on (phase, next unit) in one word, so that a late member can never take a unit of a
-// phase it is not in. The member that completes the last unit opens the next phase and wakes the members that sleep.
+// Claims are a compare-and-swap on (phase, units claimed) in one word, so that a late member can never take a unit of a
+// phase it is not in. The words need no reset: a phase ends when all of its shares are claimed, so the word of an earlier
+// phase stands for a share that is not claimed yet. The member that completes the last unit opens the next phase and
+// wakes the members that sleep.
 
 #include "team.h"
 
@@ -19,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 /// Longer than the tail of a well cut phase, much shorter than a time slice that another process may have taken.
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 constexpr int kPausesPerLook = 16;
-/// A chunk is at most this part of a thread's even share of the rest.
+/// A chunk is at most this part of what is left of a share.
 constexpr size_t kRoundsLeft = 4;
 
 inline void pause() {
@@ -35,35 +37,59 @@ inline uint32_t phase_of(uint64_t word) { return static_cast<uint32_t>(word >> 3
 }  // namespace
 
 void Team::reset(size_t threads) {
+  if (threads > most_threads_) {
+    shares_.reset(new Share[threads]);
+    most_threads_ = threads;
+  }
+  for (size_t share = 0; share < threads; share++) {
+    shares_[share].claimed.store(0, std::memory_order_relaxed);
+    shares_[share].done.store(0, std::memory_order_relaxed);
+  }
   threads_ = threads;
   done_.store(0, std::memory_order_relaxed);
-  claimed_.store(0, std::memory_order_release);
+  phase_.store(0, std::memory_order_release);
 }
 
-bool Member::claim(size_t count, const ChunkSizes& chunks, size_t& first, size_t& end) {
-  uint64_t word = team_.claimed_.load(std::memory_order_acquire);
+bool Member::claim(size_t count, const ChunkSizes& chunks, Chunk& chunk) {
+  for (; exhausted_ < team_.threads_; exhausted_++) {
+    if (claim_from((index_ + exhausted_) % team_.threads_, count, chunks, chunk)) return true;
+  }
+  return false;
+}
+
+bool Member::claim_from(size_t share, size_t count, const ChunkSizes& chunks, Chunk& chunk) {
+  const size_t threads = team_.threads_;
+  const auto begin_of = [&](size_t index) {
+    return std::min(count, (count * index / threads + chunks.granule - 1) / chunks.granule * chunks.granule);
+  };
+  const size_t begin = begin_of(share);
+  const size_t units = begin_of(share + 1) - begin;
+  std::atomic<uint64_t>& claimed = team_.shares_[share].claimed;
+  uint64_t word = claimed.load(std::memory_order_acquire);
   for (;;) {
-    const size_t next = static_cast<uint32_t>(word);
-    if (phase_of(word) != phase_ || next >= count) return false;
-    const size_t rest = count - next;
-    const size_t share =
-        std::clamp(rest / (kRoundsLeft * team_.threads_), chunks.smallest, std::max(chunks.smallest, chunks.largest));
-    const size_t taken = std::min(rest, (share + chunks.granule - 1) / chunks.granule * chunks.granule);
-    if (team_.claimed_.compare_exchange_weak(word, word + taken, std::memory_order_acq_rel,
-                                             std::memory_order_acquire)) {
-      first = next;
-      end = next + taken;
+    const size_t next = phase_of(word) < phase_ ? 0 : static_cast<uint32_t>(word);
+    if (phase_of(word) > phase_ || next >= units) return false;
+    const size_t rest = units - next;
+    const size_t wanted = std::clamp(rest / kRoundsLeft, chunks.smallest, std::max(chunks.smallest, chunks.largest));
+    const size_t taken = std::min(rest, (wanted + chunks.granule - 1) / chunks.granule * chunks.granule);
+    if (claimed.compare_exchange_weak(word, uint64_t{phase_} << 32 | (next + taken), std::memory_order_acq_rel,
+                                      std::memory_order_acquire)) {
+      chunk = {begin + next, begin + next + taken, share, units};
       return true;
     }
   }
 }
 
-void Member::complete(size_t units, size_t count) {
-  if (team_.done_.fetch_add(units, std::memory_order_acq_rel) + units != count) return;
+void Member::complete(const Chunk& chunk, size_t count) {
+  std::atomic<uint64_t>& share = team_.shares_[chunk.share].done;
+  const size_t units = chunk.end - chunk.first;
+  if (share.fetch_add(units, std::memory_order_acq_rel) + units != chunk.share_units) return;
+  share.store(0, std::memory_order_relaxed);
+  if (team_.done_.fetch_add(chunk.share_units, std::memory_order_acq_rel) + chunk.share_units != count) return;
   team_.done_.store(0, std::memory_order_relaxed);
   // Sequentially consistent with the sleeper's own order (count itself, then look again): one of the two sees the
   // other.
-  team_.claimed_.store(uint64_t{phase_ + 1} << 32, std::memory_order_seq_cst);
+  team_.phase_.store(phase_ + 1, std::memory_order_seq_cst);
   if (team_.sleepers_.load(std::memory_order_seq_cst) == 0) return;
   std::lock_guard<std::mutex> lock(team_.mutex_);
   team_.advanced_.notify_all();
@@ -71,7 +97,7 @@ void Member::complete(size_t units, size_t count) {
 
 void Member::wait() {
   const auto start = Clock::now();
-  const auto over = [this](std::memory_order order) { return phase_of(team_.claimed_.load(order)) != phase_; };
+  const auto over = [this](std::memory_order order) { return team_.phase_.load(order) != phase_; };
   auto now = start;
   while (!over(std::memory_order_acquire)) {
     if (now - start >= kSpinTime) {

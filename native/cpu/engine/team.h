@@ -1,7 +1,10 @@
-// How several threads walk one list of phases. Every member walks the whole list by itself; within a phase they claim
-// chunks of work from one counter, and a phase is over when all its work is done, not when all members have come by. So
-// a member that the system has put to sleep between two chunks delays no other member: the others do its share, and it
-// skips what is over when it wakes. A member may also leave for good between two phases.
+// How several threads walk one list of phases. Every member walks the whole list by itself; within a phase each claims
+// chunks of its own share of the work, from front to back, and then what is left of the others' shares. A phase is over
+// when all its work is done, not when all members have come by. So a member that the system has put to sleep between two
+// chunks delays no other member: the others do its share, and it skips what is over when it wakes. A member may also
+// leave for good between two phases. Shares are contiguous because memory is: with chunks that threads took in turns,
+// each prefetcher ran ahead into what another thread was reading (Zen 5, two threads, Q4_K: 25 GB/s in chunks of 36 KB,
+// 51 of 288 KB and 62 with two shares, whatever the chunks).
 
 #pragma once
 
@@ -9,11 +12,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 namespace rocmforge {
 
-/// How a phase is cut: guided, from large chunks to small ones for the tail. Counts are in units of the phase.
+/// How a share of a phase is cut: guided, from large chunks to small ones for the tail. Counts are in units of the phase.
 struct ChunkSizes {
   /// Chunks are multiples of this, except the last.
   size_t granule = 1;
@@ -29,9 +33,18 @@ class Team {
  private:
   friend class Member;
 
-  /// The phase in the upper half and the first unit that is not claimed yet in the lower half.
-  alignas(64) std::atomic<uint64_t> claimed_{0};
-  /// Units of the phase that are done.
+  /// What is claimed of a member's share: the phase in the upper half, and in the lower half the number of units. In an
+  /// earlier phase than the current one it means none.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> claimed{0};
+    /// Units that are done.
+    std::atomic<uint64_t> done{0};
+  };
+
+  std::unique_ptr<Share[]> shares_;
+  size_t most_threads_ = 0;
+  alignas(64) std::atomic<uint32_t> phase_{0};
+  /// Units of the shares that are done as a whole: a chunk alone is nothing that all members have to hear of.
   alignas(64) std::atomic<uint64_t> done_{0};
   alignas(64) std::atomic<uint32_t> sleepers_{0};
   size_t threads_ = 1;
@@ -51,24 +64,34 @@ class Member {
   template <typename Work>
   void phase(size_t count, const ChunkSizes& chunks, Work&& work) {
     if (count == 0) return;
-    size_t first = 0;
-    size_t end = 0;
-    while (claim(count, chunks, first, end)) {
-      work(first, end);
-      complete(end - first, count);
+    Chunk chunk;
+    exhausted_ = 0;
+    while (claim(count, chunks, chunk)) {
+      work(chunk.first, chunk.end);
+      complete(chunk, count);
     }
-    if (static_cast<uint32_t>(team_.claimed_.load(std::memory_order_acquire) >> 32) == phase_) wait();
+    if (team_.phase_.load(std::memory_order_acquire) == phase_) wait();
     phase_++;
   }
 
  private:
-  bool claim(size_t count, const ChunkSizes& chunks, size_t& first, size_t& end);
-  void complete(size_t units, size_t count);
+  struct Chunk {
+    size_t first;
+    size_t end;
+    size_t share;
+    size_t share_units;
+  };
+
+  bool claim(size_t count, const ChunkSizes& chunks, Chunk& chunk);
+  bool claim_from(size_t share, size_t count, const ChunkSizes& chunks, Chunk& chunk);
+  void complete(const Chunk& chunk, size_t count);
   void wait();
 
   Team& team_;
   size_t index_;
   uint32_t phase_ = 0;
+  /// Shares that have nothing left, counted from its own one on.
+  size_t exhausted_ = 0;
   uint64_t waited_ns_ = 0;
 };
 

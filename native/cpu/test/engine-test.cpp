@@ -41,6 +41,31 @@ void test_phases(size_t threads, const ChunkSizes& chunks) {
   CHECK(wrong == 0, "%zu units were not done exactly once with %zu threads", wrong.load(), threads);
 }
 
+/// Each member begins with its own share, and a member that waits in the middle of one keeps nothing of the rest.
+void test_shares() {
+  constexpr size_t kThreads = 4, kUnits = 4000;
+  std::atomic<size_t> arrived{0}, done{0};
+  std::vector<size_t> begun(kThreads, SIZE_MAX), sizes(kThreads, 0);
+  ThreadPool::instance().run(kThreads, [&](Member& member) {
+    member.phase(kUnits, {10, 10, SIZE_MAX}, [&](size_t first, size_t end) {
+      if (begun[member.index()] == SIZE_MAX) {
+        begun[member.index()] = first;
+        sizes[member.index()] = end - first;
+        arrived++;
+        while (arrived < kThreads) std::this_thread::yield();
+        // The last member comes back when the others have done all of its share but this.
+        while (member.index() == kThreads - 1 && done + (end - first) < kUnits) std::this_thread::yield();
+      }
+      done += end - first;
+    });
+  });
+  CHECK(done == kUnits, "%zu units", done.load());
+  for (size_t index = 0; index < kThreads; index++) {
+    CHECK(begun[index] == index * kUnits / kThreads, "member %zu begins at %zu", index, begun[index]);
+    CHECK(sizes[index] > 10 && sizes[index] < kUnits / kThreads, "member %zu takes %zu units", index, sizes[index]);
+  }
+}
+
 /// More threads than cores, and now and then a unit that makes all other threads wait: some members sleep, others come
 /// late.
 void test_crowd() {
@@ -256,6 +281,7 @@ int main() {
     test_phases(threads, {1, 1, SIZE_MAX});
     test_phases(threads, {32, 64, 256});
   }
+  test_shares();
   test_crowd();
   test_leaving();
   test_sleeping();
