@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <type_traits>
+
 #include "prefetch.h"
 #include "matmul-interface.h"
 #include "gemv.h"
@@ -64,15 +66,40 @@ inline void prefetch_pages_of_tile(const Matrix& weight, size_t first_row) {
 /// Up to this many panels, reading the weights takes longer than multiplying them.
 constexpr size_t kSmallBatchPanels = 8;
 
-/// Prefetches part `part` of `parts` of one chunk of the rows of a tile: each row is a stream of its own, too short for
+/// Prefetches one chunk of the rows of a tile, some lines with each panel: each row is a stream of its own, too short for
 /// the hardware to notice. Asking for all of it at once would stall the core.
 template <class Type>
-inline void prefetch_chunk(const Matrix& weight, size_t first_row, size_t chunk, size_t part, size_t parts) {
-  constexpr size_t kLines = (Type::kBytes + kLineBytes - 1) / kLineBytes;
-  const uint8_t* const from = weight.data + first_row * weight.row_bytes + chunk * Type::kBytes;
-  for (size_t line = kTileRows * kLines * part / parts; line < kTileRows * kLines * (part + 1) / parts; line++)
-    __builtin_prefetch(from + line / kLines * weight.row_bytes + line % kLines * kLineBytes, 0, 2);
-}
+class ChunkPrefetch {
+ public:
+  ChunkPrefetch() = default;
+  ChunkPrefetch(const Matrix& weight, size_t first_row, size_t chunk, size_t panels)
+      : row_(weight.data + first_row * weight.row_bytes + chunk * Type::kBytes),
+        row_bytes_(weight.row_bytes),
+        left_(kTileRows * kRowLines),
+        share_((left_ + panels - 1) / panels) {}
+
+  /// Once for each panel.
+  void issue() {
+    const size_t count = share_ < left_ ? share_ : left_;
+    left_ -= count;
+    for (size_t index = 0; index < count; index++) {
+      __builtin_prefetch(row_ + offset_, 0, 2);
+      offset_ += kLineBytes;
+      if (offset_ < kRowLines * kLineBytes) continue;
+      offset_ = 0;
+      row_ += row_bytes_;
+    }
+  }
+
+ private:
+  static constexpr size_t kRowLines = (Type::kBytes + kLineBytes - 1) / kLineBytes;
+
+  const uint8_t* row_ = nullptr;
+  size_t row_bytes_ = 0;
+  size_t left_ = 0;
+  size_t share_ = 0;
+  size_t offset_ = 0;
+};
 
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
@@ -173,30 +200,35 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
         unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
                           tiles[tile - first]);
       }
+      ChunkPrefetch<Type> upcoming[kTiles];
+      for (size_t tile = 0; together > 1 && tile < together; tile++) {
+        const size_t row = first_row + (first + tile) * kTileRows;
+        // After the last chunk the next call's rows begin.
+        if (chunk < last_chunk) {
+          upcoming[tile] = {weight, row, chunk + 1, activations.groups};
+        } else if (row + kGemmRows + kTileRows <= weight.rows) {
+          upcoming[tile] = {weight, row + kGemmRows, 0, activations.groups};
+        }
+      }
       for (size_t panel = 0; panel < activations.groups; panel++) {
         const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
             activations.data + panel * activations.group_bytes)[chunk];
-        for (size_t tile = first; tile < first + together; tile++) {
-          const LevelTile& levels = tiles[tile - first];
-          if (together > 1) {
-            const size_t row = first_row + tile * kTileRows;
-            // After the last chunk the next call's rows begin.
-            if (chunk < last_chunk) {
-              prefetch_chunk<Type>(weight, row, chunk + 1, panel, activations.groups);
-            } else if (row + kGemmRows + kTileRows <= weight.rows) {
-              prefetch_chunk<Type>(weight, row + kGemmRows, 0, panel, activations.groups);
-            }
-          }
-          const Prefetch next = together == 1 && panel == 0
-                                    ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
-                                    : Prefetch{};
-          const size_t token = panel * kPanelTokens;
+        const size_t token = panel * kPanelTokens;
+        const auto multiply = [&](auto width, size_t tile, Prefetch next) {
           const TileTarget target = chunk == last_chunk && token < written
                                         ? TileTarget{out + token * out_stride + tile * kTileRows, out_stride}
                                         : TileTarget{};
-          multiply_tile_of<Type>(levels.quads, levels.scales, levels.minima, tokens,
-                                 sums + (panel * kTiles + tile) * kTileSums, chunk == 0, target, next);
-        }
+          multiply_tiles_of<Type, decltype(width)::value>(
+              tiles + (tile - first), tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, target, next);
+        };
+        for (size_t tile = 0; tile < together; tile++) upcoming[tile].issue();
+        size_t tile = first;
+        for (; tile + kTilesTogether <= first + together; tile += kTilesTogether)
+          multiply(std::integral_constant<size_t, kTilesTogether>(), tile, Prefetch{});
+        const Prefetch next = together == 1 && panel == 0
+                                  ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
+                                  : Prefetch{};
+        for (; tile < first + together; tile++) multiply(std::integral_constant<size_t, 1>(), tile, next);
       }
     }
   }

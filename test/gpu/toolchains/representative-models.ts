@@ -22,7 +22,7 @@ import { layoutByName, type SupportedTypeName } from "../../../src/quant/layout.
 import type { TensorDescriptor } from "../../../src/tensor/descriptor.js";
 import { latentCase, mixedLayersCase, preparedCase } from "../../conformance/attention-forms.js";
 import { type ProgramCase, programOf } from "../../conformance/harness.js";
-import { familyModel } from "../../conformance/models/family-model.js";
+import { draftHeadModel, familyModel } from "../../conformance/models/family-model.js";
 import { FAMILY_NAMES, familyCase } from "../../conformance/models/family-shapes.js";
 import { SHAPE_CASES, TYPE_CASES } from "../../conformance/models/random-cases.js";
 import { randomModel } from "../../conformance/models/random-model.js";
@@ -55,7 +55,10 @@ export function representativeModels(): readonly RepresentativeModel[] {
   const shaped = SHAPE_CASES.map(({ name, spec }) => modelOf(name, randomModel(spec)));
   const attributed = ATTRIBUTED_TYPES.map(attributedModel);
   const forms = FORMS.map(([name, wanted]) => formModel(name, wanted));
-  const families = familyModels();
+  const families = [
+    ...familyModels(),
+    draftingModelOf("draft head", draftHeadModel(1, familyCase("qwen35", 1).shape)),
+  ];
   const distinct = new Map(
     [...published, ...typed, ...shaped, ...attributed, ...forms, ...families].map((model) => [
       kernelsDependOn(model),

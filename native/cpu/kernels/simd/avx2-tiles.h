@@ -17,10 +17,12 @@ constexpr size_t kPanelTokens = 8;
 /// The largest batch of GEMV over quantized weights. At six tokens GEMV is faster than GEMM for nearly every type, at
 /// eight for half of them, Q4_K among these.
 constexpr size_t kMaxGemvTokens = 8;
-/// Whether multiply_tile_of issues the prefetches that it is given.
+/// Whether multiply_tiles_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
-/// Whether multiply_tile_of writes to the target that it is given.
+/// Whether multiply_tiles_of writes to the target that it is given.
 constexpr bool kWritesTarget = false;
+/// How many tiles multiply_tiles_of takes at most.
+constexpr size_t kTilesTogether = 1;
 /// Tokens whose sums fit the registers.
 constexpr size_t kTokenStep = 4;
 
@@ -126,12 +128,13 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
   }
 }
 
-template <class Type>
-inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
+template <class Type, size_t kTiles, class Tile>
+inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                              TileTarget, Prefetch) {
+  static_assert(kTiles == 1, "one tile at a time");
   multiply_tile<kGroup<Type>, kTileMinima<Type>, Type::kSigned,
-                quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(quads, scales, minima, panel,
-                                                                                        sums, first);
+                quads_in_words(Type::kSigned ? 128 : Type::kHighest, kGroup<Type> / 4)>(
+      tile->quads, tile->scales, tile->minima, panel, sums, first);
 }
 
 }  // namespace

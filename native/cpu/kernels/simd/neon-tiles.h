@@ -17,10 +17,12 @@ constexpr size_t kTileRows = 8;
 constexpr size_t kPanelTokens = 8;
 /// The largest batch of GEMV over quantized weights; not measured.
 constexpr size_t kMaxGemvTokens = 8;
-/// Whether multiply_tile_of issues the prefetches that it is given.
+/// Whether multiply_tiles_of issues the prefetches that it is given.
 constexpr bool kPrefetches = false;
-/// Whether multiply_tile_of writes to the target that it is given.
+/// Whether multiply_tiles_of writes to the target that it is given.
 constexpr bool kWritesTarget = false;
+/// How many tiles multiply_tiles_of takes at most.
+constexpr size_t kTilesTogether = 1;
 /// Tokens whose sums fit the registers, and one vector of activations.
 constexpr size_t kTokenStep = 4;
 
@@ -122,10 +124,11 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
   }
 }
 
-template <class Type>
-inline void multiply_tile_of(const TileQuad* quads, const TileFloats* scales, const TileFloats* minima,
-                             const PanelChunk<kPanelTokens>& panel, float* sums, bool first, TileTarget, Prefetch) {
-  multiply_tile<kGroup<Type>, Type::kMinima>(quads, scales, minima, panel, sums, first);
+template <class Type, size_t kTiles, class Tile>
+inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                              TileTarget, Prefetch) {
+  static_assert(kTiles == 1, "one tile at a time");
+  multiply_tile<kGroup<Type>, Type::kMinima>(tile->quads, tile->scales, tile->minima, panel, sums, first);
 }
 
 }  // namespace
