@@ -113,8 +113,10 @@ DEVICE const u8* lane_place(const u8* place, int bytes, int more) { return place
 #endif
 #if ORDERED_LOADS
 #define LOAD_ONCE "ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+#define LOAD_SHARED "ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
 #else
 #define LOAD_ONCE "ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+#define LOAD_SHARED "ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
 #endif
 
 /** Read once by the whole device: 16 bytes that need no place in the small caches. */
@@ -127,9 +129,7 @@ DEVICE Words4 load_once(const void* address) {
 /** 16 bytes that other threads read too and no thread writes while this kernel runs. */
 DEVICE Words4 load_shared(const void* address) {
   Words4 words;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(address));
+  asm volatile(LOAD_SHARED : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w) : "l"(address));
   return words;
 }
 

@@ -53,13 +53,15 @@
 
 static_assert(PREFETCH == 1 || PREFETCH == 2, "one slab of weights, or two that take turns");
 
-/** The weights of the first slabs. */
+/** Slabs of weights that are on their way before the first one is multiplied; with copies in the background each asks for the next. */
+constexpr int kFetchedFirst = STAGES > 1 ? 1 : PREFETCH;
+
 template <typename Source>
 DEVICE void fetch_first(const GroupedGemmArguments& a, const u8* const (&rows)[kHalves][kLines],
                         typename Source::Raw (&raw)[PREFETCH][kHalves][kLines]) {
   const int weight_blocks = a.width / 32, slabs = (weight_blocks + kSlabBlocks - 1) / kSlabBlocks;
 #pragma unroll
-  for (int i = 0; i < PREFETCH; i++)
+  for (int i = 0; i < kFetchedFirst; i++)
     fetch_weights<Source>(rows, weight_blocks, min(i, slabs - 1) * kSlabBlocks + fragment_share(), raw[i]);
 }
 

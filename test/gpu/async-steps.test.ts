@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { KvCache, OutputRow, OutputWant, StepInput } from "../../src/backends/contract.js";
 import { openGpuBackend } from "../../src/backends/gpu/backend.js";
+import { gpuError } from "../../src/backends/gpu/drivers/shared/gpu-error.js";
 import type { ExecutionPlan } from "../../src/plan/execution-plan.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { describeEmulator } from "./emulator/build.js";
@@ -92,6 +93,26 @@ describeEmulator("steps ahead", () => {
       expect(new Set(expected.flat()).size).toBeGreaterThan(2);
       expect(await queuedEarly(text)).toEqual(expected);
     }
+  });
+
+  it("wait for their turn if there is no pinned memory for a second one", async () => {
+    const { driver, compiler } = emulatedHip("wave-32", { waveSize: 32 });
+    let [isFull, refused] = [false, 0];
+    const full = watchDriver(driver, (device) => ({
+      allocateHost: (sizeBytes: number) => {
+        if (!isFull) return device.allocateHost(sizeBytes);
+        refused++;
+        throw gpuError({ kind: "out of memory", place: "hip device 0", what: "pinned memory is used up" });
+      },
+    }));
+    await using backend = openGpuBackend({ driver: full, compiler, name: "hip", backendOptions: {} });
+    await using model = await openModel(path, backend);
+    using cache = model.plan.createKvCache();
+    const text: Text = { ...model, cache, sequences: 2, steps: 6, want: WANTS["the most likely"] };
+    const expected = await inTurns(text);
+    isFull = true;
+    expect(await queuedEarly(text)).toEqual(expected);
+    expect(refused).toBe(1);
   });
 
   it("take tokens of whichever output is named, and known ones beside them", async () => {

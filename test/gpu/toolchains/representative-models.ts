@@ -55,10 +55,7 @@ export function representativeModels(): readonly RepresentativeModel[] {
   const shaped = SHAPE_CASES.map(({ name, spec }) => modelOf(name, randomModel(spec)));
   const attributed = ATTRIBUTED_TYPES.map(attributedModel);
   const forms = FORMS.map(([name, wanted]) => formModel(name, wanted));
-  const families = [
-    ...familyModels(),
-    draftingModelOf("draft head", draftHeadModel(1, familyCase("qwen35", 1).shape)),
-  ];
+  const families = [...familyModels(), draftingModelOf("draft head", draftHeadModel(1, familyCase("qwen35", 1).shape))];
   const distinct = new Map(
     [...published, ...typed, ...shaped, ...attributed, ...forms, ...families].map((model) => [
       kernelsDependOn(model),

@@ -75,7 +75,7 @@ export class StepLauncher {
     // Whole rows are copied in several turns, and rows of tables on the host are read by token.
     if (outputs.wholeRows.length + previous.wholeRows.length > 0 || memory.hostRows !== undefined) return false;
     if (!memory.holds(this.#usedBytes(launched)) || bound.hasMoved() || admission.isOutdated) return false;
-    memory.changeSides();
+    if (!memory.changeSides()) return false;
     const { size, context, bring } = this.#pack(launched);
     packPreviousTokens(context.step, memory.staging, step, (output) => chosenWord(previous, output));
     const bucket = admission.bucketOf(size);

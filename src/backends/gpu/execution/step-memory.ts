@@ -2,6 +2,7 @@
 // pinned staging copy, and pinned memory for results. Addresses are fixed, except the step buffer's, which moves when
 // block tables or masks exceed it. Staging and results exist twice once a step has been queued behind a running one.
 
+import { GpuError } from "../../../errors.js";
 import { kvGroups } from "../../../graph/cache-groups.js";
 import type { DeviceBlock } from "../memory/device-memory.js";
 import type { DeviceAddress, HostAddress, PinnedMemory, StreamHandle } from "../drivers/shared/driver.js";
@@ -50,6 +51,8 @@ export class StepMemory implements Disposable {
   #side: StepSide;
   /** Of the step before it; undefined until one is queued behind another. */
   #otherSide: StepSide | undefined;
+  /** Whether there was no pinned memory for another one. */
+  #hasOneSide = false;
   readonly rows: PinnedMemory;
   /** Rows of tables that stay in host memory; undefined if there are none. */
   readonly hostRows: HostRows | undefined;
@@ -85,11 +88,12 @@ export class StepMemory implements Disposable {
     return this.#side.results;
   }
 
-  /** The next step is packed while the last one runs: it gets other pinned memory. */
-  changeSides(): void {
-    const last = this.#side;
-    this.#side = this.#otherSide ?? this.#allocateSide(this.#step.sizeBytes);
-    this.#otherSide = last;
+  /** The next step is packed while the last one runs: it gets other pinned memory. False if there is none, and it has to wait. */
+  changeSides(): boolean {
+    if (this.#otherSide === undefined && !this.#hasOneSide) this.#otherSide = this.#tryAllocateSide();
+    if (this.#otherSide === undefined) return false;
+    [this.#side, this.#otherSide] = [this.#otherSide, this.#side];
+    return true;
   }
 
   /** Capacity of the step buffer. */
@@ -187,6 +191,18 @@ export class StepMemory implements Disposable {
     const memory = this.#runtime.allocateHost(Math.max(1, sizeBytes));
     this.#pinned.push(memory);
     return memory;
+  }
+
+  #tryAllocateSide(): StepSide | undefined {
+    const before = this.#pinned.length;
+    try {
+      return this.#allocateSide(this.#step.sizeBytes);
+    } catch (error) {
+      if (!(error instanceof GpuError) || error.code !== "GPU_OUT_OF_MEMORY") throw error;
+      for (const memory of this.#pinned.splice(before)) this.#runtime.device.freeHost(memory);
+      this.#hasOneSide = true;
+      return undefined;
+    }
   }
 
   #allocateSide(stepBytes: number): StepSide {

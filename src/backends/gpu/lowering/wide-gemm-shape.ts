@@ -151,12 +151,13 @@ export function isWideGemmShape(
 
 /** The longest ring that registers have room for beside sums and, if there are several types, the code for each. */
 function longestRing({ types }: WideGemmRequest, tokens: PanelTokens, teams: number): number {
-  const isOfOneType = new Set(types).size === 1;
+  const different = new Set(types).size;
+  const isOfOneType = different === 1;
   const areSmall = isOfOneType && !LARGE_TYPES.has(types[0]);
   if (teams >= MANY_TEAMS) return SHORT_RING;
   if (tokens === MAX_PANEL_TOKENS) return areSmall ? MIDDLE_RING : SHORT_RING;
   if (teams > 2) return areSmall ? LONG_RING : isOfOneType ? MIDDLE_RING : SHORT_RING;
-  return tokens > 64 && !isOfOneType ? MIDDLE_RING : LONG_RING;
+  return different > 2 || (tokens > 64 && !isOfOneType) ? MIDDLE_RING : LONG_RING;
 }
 
 /** That a block has room for. */
