@@ -292,3 +292,19 @@ describe("EngineLoop on a device that takes steps ahead, with recurrent states",
     }
   });
 });
+
+describe("an engine that ends", () => {
+  it("does so however soon after a request that failed", async () => {
+    for (let turns = 0; turns < 12; turns++) {
+      const serving = new SimulatedEngine({ asyncScheduling: true });
+      serving.device.poison = 3;
+      const ended = serving.complete({ prompt: prompt(1, 2, 3), maxTokens: 4 }).summary.then(
+        () => "answered",
+        () => "failed",
+      );
+      expect(await ended).toBe("failed");
+      for (let turn = 0; turn < turns; turn++) await undefined;
+      await serving.loop[Symbol.asyncDispose]();
+    }
+  });
+});

@@ -23,6 +23,7 @@ import type { Speculation } from "../speculation/speculation.js";
 import { attempt, failAlone, isFatal, queueFull } from "./loop-failures.js";
 import { followingStep } from "./following-step.js";
 import type { RowWant, SequenceHost, StepReader } from "./step-reader.js";
+import { type StepLaunch, StepTimes } from "./step-times.js";
 import { batchCounts, draftTokensOf, spoiledBy, verifyDrafts } from "./verification.js";
 
 /** Computes a step; implemented by `ExecutionPlan`. */
@@ -35,9 +36,8 @@ export interface StepRunner {
 type Outcome = { readonly rows: readonly OutputRow[] } | { readonly error: unknown };
 
 /** A step that was launched. */
-interface RunningStep {
+interface RunningStep extends StepLaunch {
   readonly slices: readonly StepSlice[];
-  readonly launchMs: number;
   /** How long the device waited for the host to compose it. */
   readonly waitedMs: number;
   readonly outcome: Promise<Outcome>;
@@ -67,13 +67,9 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
   #failure: { readonly error: unknown } | undefined;
   /** The batch of the running step. */
   #batch: readonly StepSlice[] = [];
-  #steps = 0;
   #computedTokens = 0;
-  #stepsMs = 0;
-  #betweenStepsMs = 0;
   #launches = 0;
-  /** When the last step ended; undefined after a pause. */
-  #resultMs: number | undefined;
+  readonly #times = new StepTimes();
 
   constructor(
     runner: StepRunner,
@@ -110,7 +106,7 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   statistics() {
     const { running, queued, preemptions } = this.#scheduler;
-    const times = { steps: this.#steps, stepsMs: this.#stepsMs, betweenStepsMs: this.#betweenStepsMs };
+    const { steps, stepsMs, betweenStepsMs } = this.#times;
     const { draftedTokens = 0, acceptedTokens = 0 } = this.speculation ?? {};
     return {
       running,
@@ -120,7 +116,9 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
       computedTokens: this.#computedTokens,
       ...this.pools.counts(),
       ...this.pools.stateCounts(),
-      ...times,
+      steps,
+      stepsMs,
+      betweenStepsMs,
       draftedTokens,
       acceptedTokens,
     };
@@ -190,34 +188,30 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
 
   /** Launches the next step; undefined if there was nothing to compute, and the loop has slept. */
   async #next(): Promise<RunningStep | undefined> {
+    // Whatever wakes the loop from here on, while it waits for drafts and masks, must keep it from sleeping afterwards.
+    this.#isAwake = false;
     // A batch drafter's time is counted by itself, and masks are waited for without drafts, too.
     const apartMs = await this.#waitForDraftsAndMasks();
-    this.#isAwake = false;
     this.#growCache();
     const slices = this.#scheduler.next(this.#pace);
     if (slices !== undefined) {
       const wantOf = (sequence: ScheduledSequence, index: number): RowWant => this.#readerOf(sequence).wanted(index);
       const running = this.#launch(slices, (packer) => packer.pack(slices, wantOf));
-      const betweenMs = this.#resultMs === undefined ? 0 : running.launchMs - this.#resultMs;
-      this.#betweenStepsMs += betweenMs;
-      return { ...running, waitedMs: Math.max(0, betweenMs - apartMs) };
+      return { ...running, waitedMs: Math.max(0, this.#times.launched(running) - apartMs) };
     }
-    this.#resultMs = undefined;
+    this.#times.paused();
     this.#deliver();
     await this.#sleep();
     return undefined;
   }
 
   /** Waits for a step and takes its results. */
-  async #end({ slices, outcome: ending, launchMs, waitedMs }: RunningStep): Promise<void> {
-    const outcome = await ending;
+  async #end(running: RunningStep): Promise<void> {
+    const { slices, waitedMs } = running;
+    const outcome = await running.outcome;
     const resultMs = performance.now();
-    // A step that was queued behind another began when that one ended.
-    const milliseconds = resultMs - Math.max(launchMs, this.#resultMs ?? launchMs);
-    this.#resultMs = resultMs;
+    const milliseconds = this.#times.ended(running, resultMs);
     this.#batch = [];
-    this.#steps++;
-    this.#stepsMs += milliseconds;
     this.#measure(slices, milliseconds, waitedMs);
     if ("error" in outcome) this.#failStep(slices, outcome.error);
     else this.#take(slices, outcome.rows, resultMs);
@@ -244,13 +238,13 @@ export class EngineLoop implements SequenceHost, AsyncDisposable {
     const following = followingStep(running, this.#scheduler, this.#readers);
     if (following === undefined) return undefined;
     const { slices, previousOutputs, wantOf } = following;
-    return this.#launch(slices, (packer) => packer.packAsync(slices, previousOutputs, wantOf));
+    return { ...this.#launch(slices, (packer) => packer.packAsync(slices, previousOutputs, wantOf)), isQueued: true };
   }
 
   #launch(slices: readonly StepSlice[], pack: (packer: StepPacker) => StepInput): RunningStep {
     const outcome = this.#compute(slices, pack);
     // What a step costs does not contain what the host does before it.
-    return { slices, launchMs: performance.now(), waitedMs: 0, outcome };
+    return { slices, launchMs: performance.now(), isQueued: false, waitedMs: 0, outcome };
   }
 
   /** A step that cannot be launched counts as failed. */

@@ -52,12 +52,15 @@ export function draftTokensOf(slices: readonly StepSlice[]): number {
 
 /** Counted when statistics are read, so that a step pays for nothing. */
 export function batchCounts(slices: readonly StepSlice[]) {
-  let [stepPrefillTokens, stepDecodeTokens] = [0, 0];
+  let [stepSequences, stepPrefillTokens, stepDecodeTokens] = [0, 0, 0];
   for (const { sequence, count, draft } of slices) {
+    // The row of a sequence that ended after its step was queued is nobody's.
+    if (sequence.state !== "running") continue;
+    stepSequences++;
     if (sequence.isDecoding) stepDecodeTokens += count - draft.length;
     else stepPrefillTokens += count;
   }
-  return { stepSequences: slices.length, stepPrefillTokens, stepDecodeTokens, stepDraftTokens: draftTokensOf(slices) };
+  return { stepSequences, stepPrefillTokens, stepDecodeTokens, stepDraftTokens: draftTokensOf(slices) };
 }
 
 /** Sequences with a row that is not finite: their blocks are invalid. Rows after a rejected token do not count. */

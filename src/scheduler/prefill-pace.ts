@@ -19,6 +19,8 @@ const WEIGHT = 0.25;
 const OUTLIER = 2;
 /** A step raises the mean of its size by this factor at most: it may have been slow for another reason. */
 const MOST_RISE = 1.1;
+/** After this many high values in a row the next ones count in full. */
+const SURE_RISES = 2;
 /** Number of sizes that are told apart. */
 const SIZES = 32;
 /** After this many steps larger chunks are tried again. */
@@ -44,6 +46,8 @@ export function stepTokensOf(slices: readonly StepSlice[]): StepTokens {
 class SteadyMean {
   #value: number | undefined;
   #count = 0;
+  /** Values above the mean since the last one below it. */
+  #rises = 0;
 
   get value(): number | undefined {
     return this.#value;
@@ -57,7 +61,9 @@ class SteadyMean {
   add(value: number, most = value): void {
     this.#count++;
     const mean = this.#value ?? Math.min(value, most);
-    this.#value = value < mean / OUTLIER ? value : Math.min(mean + (value - mean) * WEIGHT, mean * MOST_RISE);
+    const mostRise = this.#rises < SURE_RISES ? MOST_RISE : Number.POSITIVE_INFINITY;
+    this.#rises = value > mean ? this.#rises + 1 : 0;
+    this.#value = value < mean / OUTLIER ? value : Math.min(mean + (value - mean) * WEIGHT, mean * mostRise);
   }
 
   clear(): void {

@@ -86,7 +86,7 @@ describe("Scheduler", () => {
     ]);
   });
 
-  it("follows a running step although a sequence waits for blocks, but not if it could begin", () => {
+  it("follows a running step although a sequence waits for blocks or slots, but not if it could begin", () => {
     const bench = new Bench(10);
     const decoder = bench.add(20);
     bench.step();
@@ -100,6 +100,13 @@ describe("Scheduler", () => {
       return following;
     };
     expect(next()).toMatchObject([{ sequence: decoder, count: 1 }]);
+
+    const crowded = new Bench(40, { sequences: 3 });
+    crowded.add(4);
+    crowded.step();
+    const running = crowded.scheduler.next() ?? [];
+    crowded.add(4, { slots: 3 });
+    expect(crowded.scheduler.following(running, new Set())).toHaveLength(1);
 
     const free = new Bench(20);
     free.add(4);

@@ -37,10 +37,7 @@ export class Scheduler {
   #steps = 0;
   #runningSlots = 0;
   #preemptions = 0;
-  /**
-   * The sequence that did not fit, and the pools' count of returned blocks at that time: it cannot fit until more are
-   * returned.
-   */
+  /** The sequence that did not fit, and the pools' count of returned blocks then: it cannot fit until more are returned. */
   #unfit: { readonly sequence: ScheduledSequence; readonly returns: number } | undefined;
 
   constructor(pools: BlockPools, limits: SchedulerLimits, copyBlock: CopyBlock) {
@@ -146,8 +143,8 @@ export class Scheduler {
    * sequence could begin, or if blocks are scarce: then the next step is composed when the running one has ended.
    */
   following(slices: readonly StepSlice[], ends: ReadonlySet<ScheduledSequence>): readonly StepSlice[] | undefined {
-    const first = this.#runningSlots < this.limits.sequences ? this.#queue.first : undefined;
-    if (first !== undefined && !this.#isUnfit(first)) return undefined;
+    const { first } = this.#queue;
+    if (first !== undefined && this.#hasSlotsFor(first) && !this.#isUnfit(first)) return undefined;
     const following = followingSlices(slices, {
       ends,
       running: this.#running.length,
@@ -204,10 +201,7 @@ export class Scheduler {
     sequence.state = "ended";
   }
 
-  /**
-   * Allocates the block of the next token, preempting the last in order if necessary; false if that is the sequence
-   * itself.
-   */
+  /** Allocates the block of the next token, preempting the last in order if necessary; false if that is itself. */
   #makeRoom(sequence: ScheduledSequence): boolean {
     while (!sequence.tables.makeWritable(sequence.computed, sequence.computed + 1, this.#copyBlock)) {
       const { last } = this.#running;
@@ -293,7 +287,7 @@ export class Scheduler {
 
   #admit(): void {
     for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
-      if (this.#runningSlots + first.slots > this.limits.sequences || !this.#fits(first)) return;
+      if (!this.#hasSlotsFor(first) || !this.#fits(first)) return;
       this.#queue.remove(first);
       first.state = "running";
       // After those that are already waiting for a chunk.
@@ -321,6 +315,10 @@ export class Scheduler {
     sequence.release();
     this.#unfit = { sequence, returns: this.#pools.releases };
     return false;
+  }
+
+  #hasSlotsFor({ slots }: ScheduledSequence): boolean {
+    return this.#runningSlots + slots <= this.limits.sequences;
   }
 
   #isUnfit(sequence: ScheduledSequence): boolean {

@@ -50,20 +50,17 @@ void Team::reset(size_t threads) {
   phase_.store(0, std::memory_order_release);
 }
 
-bool Member::claim(size_t count, const ChunkSizes& chunks, Chunk& chunk) {
-  for (; exhausted_ < team_.threads_; exhausted_++) {
-    if (claim_from((index_ + exhausted_) % team_.threads_, count, chunks, chunk)) return true;
+bool Member::claim(const Division& division, const ChunkSizes& chunks, Chunk& chunk) {
+  for (; exhausted_ < division.shares; exhausted_++) {
+    if (claim_from((index_ + exhausted_) % division.shares, division, chunks, chunk)) return true;
+    if (team_.phase_.load(std::memory_order_relaxed) != phase_) return false;
   }
   return false;
 }
 
-bool Member::claim_from(size_t share, size_t count, const ChunkSizes& chunks, Chunk& chunk) {
-  const size_t threads = team_.threads_;
-  const auto begin_of = [&](size_t index) {
-    return std::min(count, (count * index / threads + chunks.granule - 1) / chunks.granule * chunks.granule);
-  };
-  const size_t begin = begin_of(share);
-  const size_t units = begin_of(share + 1) - begin;
+bool Member::claim_from(size_t share, const Division& division, const ChunkSizes& chunks, Chunk& chunk) {
+  const size_t begin = division.begin(share);
+  const size_t units = division.begin(share + 1) - begin;
   std::atomic<uint64_t>& claimed = team_.shares_[share].claimed;
   uint64_t word = claimed.load(std::memory_order_acquire);
   for (;;) {

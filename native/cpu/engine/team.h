@@ -66,7 +66,8 @@ class Member {
     if (count == 0) return;
     Chunk chunk;
     exhausted_ = 0;
-    while (claim(count, chunks, chunk)) {
+    const Division division(count, chunks.granule, team_.threads_);
+    while (claim(division, chunks, chunk)) {
       work(chunk.first, chunk.end);
       complete(chunk, count);
     }
@@ -82,8 +83,29 @@ class Member {
     size_t share_units;
   };
 
-  bool claim(size_t count, const ChunkSizes& chunks, Chunk& chunk);
-  bool claim_from(size_t share, size_t count, const ChunkSizes& chunks, Chunk& chunk);
+  /// A phase in shares of whole granules, as equal as possible; none of them is empty.
+  struct Division {
+    size_t count;
+    size_t granule;
+    size_t shares;
+    /// Granules of each share, and how many of the first shares have one more.
+    size_t granules;
+    size_t larger;
+
+    Division(size_t units, size_t granule_units, size_t threads) : count(units), granule(granule_units) {
+      const size_t all = (count + granule - 1) / granule;
+      shares = all < threads ? all : threads;
+      granules = all / shares;
+      larger = all % shares;
+    }
+    size_t begin(size_t share) const {
+      const size_t unit = (share * granules + (share < larger ? share : larger)) * granule;
+      return unit < count ? unit : count;
+    }
+  };
+
+  bool claim(const Division& division, const ChunkSizes& chunks, Chunk& chunk);
+  bool claim_from(size_t share, const Division& division, const ChunkSizes& chunks, Chunk& chunk);
   void complete(const Chunk& chunk, size_t count);
   void wait();
 
