@@ -88,18 +88,18 @@ class Member {
     size_t count;
     size_t granule;
     size_t shares;
-    /// Granules of each share, and how many of the first shares have one more.
+    /// Granules of each share, and how many are left, one more for each of the first shares.
     size_t granules;
-    size_t larger;
+    size_t rest;
 
     Division(size_t units, size_t granule_units, size_t threads) : count(units), granule(granule_units) {
       const size_t all = (count + granule - 1) / granule;
       shares = all < threads ? all : threads;
       granules = all / shares;
-      larger = all % shares;
+      rest = all % shares;
     }
     size_t begin(size_t share) const {
-      const size_t unit = (share * granules + (share < larger ? share : larger)) * granule;
+      const size_t unit = (share * granules + (share < rest ? share : rest)) * granule;
       return unit < count ? unit : count;
     }
   };
