@@ -45,11 +45,13 @@
 // On AMD, loads arrive in the order in which they were asked for, so a wait for the inputs is a wait for all weights that
 // were asked for before: inputs come first there, which is possible because no launch begins before the one before it has
 // ended. And its compilers copy a slot of the ring to another register for the next turn of a loop, which waits for it in
-// the turn that asked for it: where the width is known, the turns are written out.
+// the turn that asked for it: where the width is known, the turns are written out. A test may choose the other order.
+#ifndef INPUTS_FIRST
 #if defined(__CUDA_ARCH__)
 #define INPUTS_FIRST 0
 #else
 #define INPUTS_FIRST 1
+#endif
 #endif
 
 /** Where loads keep their order, one slot would be asked for and waited for in turns. */

@@ -1,5 +1,5 @@
 // The emulated device as another card: it says that it is one, so that lowering takes the kernels that are for it, and computes
-// their products in the card's lane layout. What remains to a real card is the instruction itself.
+// their products in the card's lane layout and with its order of loads. What remains to a real card is the instruction itself.
 
 import { type GpuBackend, openGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { DetectedHip } from "../../src/backends/gpu/drivers/hip/detect.js";
@@ -25,7 +25,12 @@ export function pretending(
     // The host's compiler knows the card that the device is.
     compiler: {
       identity: compiler.identity,
-      compile: async (source, options) => await compiler.compile(source, { ...options, architecture }),
+      compile: async (source, options) =>
+        await compiler.compile(source, {
+          ...options,
+          architecture,
+          defines: pretended.startsWith("sm_") ? { ...options.defines, INPUTS_FIRST: 0 } : options.defines,
+        }),
     },
   };
 }
