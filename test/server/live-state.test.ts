@@ -192,10 +192,15 @@ describe("GET /residency", () => {
 
   it("shows a real load, every tensor of it, for less than 1 % of its time", async () => {
     const spentMs = timeIntervals(250);
+    let list = (): void => {};
+    const listed = new Promise<void>((resolve) => (list = resolve));
     await using server = await launch({
       models: ["first", "second"].map((name) => ({ name, path: SMALL_MODEL })),
       openModel: ({ name, path }) =>
-        Model.open(path, slowBackend(name === "first" ? 0 : 40), { contextTokens: 64, serving: {} }),
+        Model.open(path, name === "first" ? slowBackend(0) : slowBackend(40, listed), {
+          contextTokens: 64,
+          serving: {},
+        }),
       idleTimeoutMs: undefined,
       warmUp: false,
       server: { port: 0 },
@@ -207,12 +212,13 @@ describe("GET /residency", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ model: "second", content: "" }),
     });
+    const { data: first } = await watch.until(({ name, data }) => name === "tensors" && data.tensors.length > 0);
+    list();
     await watch.until(({ data }) => data.state === "loaded");
     const loadMs = performance.now() - startMs;
     expect((await loaded).status).toBe(200);
-    const { data: list } = await watch.until(({ name, data }) => name === "tensors" && data.tensors.length > 0);
-    expect(list.state).toBe("loading");
-    const states: string[] = list.tensors.map(({ state }: { state: string }) => state);
+    expect(first.state).toBe("loading");
+    const states: string[] = first.tensors.map(({ state }: { state: string }) => state);
     for (const { name, data } of watch.events)
       if (name === "states") for (const { index, state } of data.changed) states[index] = state;
     expect(new Set(states)).toEqual(new Set(["resident"]));
@@ -241,11 +247,12 @@ function timeIntervals(intervalMs: number): () => number {
   return () => timesMs.length * (timesMs.toSorted((left, right) => left - right)[timesMs.length >> 1] ?? 0);
 }
 
-/** The reference backend with a slow disk. */
-function slowBackend(delayMs: number): Backend {
+/** The reference backend with a slow disk, which gives nothing before `begin` resolves. */
+function slowBackend(delayMs: number, begin: Promise<void> = Promise.resolve()): Backend {
   const backend = new ReferenceBackend();
   const upload = backend.upload.bind(backend);
   backend.upload = async (source: TensorSource) => {
+    await begin;
     await pause(delayMs);
     return await upload(source);
   };
