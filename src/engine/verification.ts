@@ -54,7 +54,7 @@ export function draftTokensOf(slices: readonly StepSlice[]): number {
 export function batchCounts(slices: readonly StepSlice[]) {
   let [stepSequences, stepPrefillTokens, stepDecodeTokens] = [0, 0, 0];
   for (const { sequence, count, draft } of slices) {
-    // The row of a sequence that ended after its step was queued is nobody's.
+    // A sequence that ended after its step was queued does not count: its row is dropped.
     if (sequence.state !== "running") continue;
     stepSequences++;
     if (sequence.isDecoding) stepDecodeTokens += count - draft.length;
