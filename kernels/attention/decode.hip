@@ -5,7 +5,7 @@
 // attention_whole. attention_decode leaves each head's part to attention/combine.hip; attention_decode_whole, for steps
 // whose longest sequence fits one split, writes the result itself: into memory that no query, key or value of the step
 // lies in.
-// Long sequences in an f16 cache have attention/deep-decode.hip instead, but for deterministic mode.
+// Long sequences, and many, in an f16 cache have attention/deep-decode.hip instead, but for deterministic mode.
 // Grid: x split (whole: 1), y kv head × blocks of BLOCK_HEADS query heads, z token (which is the sequence).
 // Defines: KV_TYPE, KEY_WIDTH, VALUE_WIDTH, BLOCK_TOKENS, GROUP, BLOCK_HEADS, OUTPUT (whole), those of
 // attention/heads.h and attention/attributes.h. With a sliding window splits are counted as in attention/split.hip.

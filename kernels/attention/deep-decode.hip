@@ -1,13 +1,15 @@
-// Decode attention over long sequences in an f16 cache, with what attention/decode.hip does in passing: makes the token's
-// queries and key ready (norms of heads, rope), stores key and value in the cache, and attends. A block has one kv head
+// Decode attention over long sequences, or over many, in an f16 cache, with what attention/decode.hip does in passing: makes
+// the token's queries and key ready (norms of heads, rope), stores key and value in the cache, and attends. A block has one kv head
 // and up to 8 of its query heads, so that rows are read once for all of them, and a part of the token's positions
 // (attention/deep-parts.h), which its waves walk over tile by tile, each by itself, with a running softmax; rows of
 // tiles to come are on their way meanwhile. What the waves have come to is merged in order and left to
-// attention/deep-combine.hip. The token's own row never comes back from memory: it is put into its tile, rounded as the
+// attention/deep-combine.hip. With WHOLE, for steps of so many sequences that a block for each of their kv heads fills the
+// device, a block has all of a token's positions and writes the result itself: into memory that no query, key or value of
+// the step lies in. The token's own row never comes back from memory: it is put into its tile, rounded as the
 // cache has it. Queries and weights come in two parts, so results are as good as those of f32.
-// Grid: x kv head × blocks of query heads, y part, z token (which is the sequence). Shared bytes: kSharedBytes.
+// Grid: x kv head × blocks of query heads, y part (WHOLE: 1), z token (which is the sequence). Shared bytes: kSharedBytes.
 // Defines: KV_TYPE (1), KEY_WIDTH, VALUE_WIDTH (multiples of 16), BLOCK_TOKENS, GROUP, WAVES, STAGES, TILE_POSITIONS,
-// those of attention/heads.h and attention/attributes.h.
+// WHOLE (1; absent: parts), OUTPUT (with WHOLE), those of attention/heads.h and attention/attributes.h.
 //
 // v1  11.2 µs on an H200 for 32 query heads over 4 of 128 columns at depth 16,384 (33.5 MB), in a graph of such launches;
 //     10.7 for 64 over 8 of 64; 37.9 for 16 over 8 of 256 (134 MB). 210 registers, two blocks a multiprocessor.
@@ -21,6 +23,9 @@
 #ifndef TILE_POSITIONS
 #define TILE_POSITIONS 16
 #endif
+#ifndef WHOLE
+#define WHOLE 0
+#endif
 #ifndef RESIDENT_BLOCKS
 #define RESIDENT_BLOCKS (KEY_WIDTH + VALUE_WIDTH > 256 ? 1 : 2)
 #endif
@@ -32,6 +37,7 @@
 #include "attention/kv-cache.h"
 #include "attention/deep-parts.h"
 #include "attention/heads.h"
+#include "attention/output.h"
 #if KV_TYPE != 1 || VALUES_IN_KEYS
 #error "rows that f16 does not have: attention/decode.hip reads them"
 #endif
@@ -90,6 +96,14 @@ struct DeepDecodeArguments {
   /** [token][head][part][VALUE_WIDTH], and [token][head][part][2]: highest score, sum of weights. */
   float* partial_values;
   float* partial_weights;
+  float* out;
+  i8* quantized;
+  float* scales;
+  float* sums;
+  u16* halves;
+  float* row_scales;
+  int out_stride;
+  int half_stride;
   int query_stride;
   int key_stride;
   int value_stride;
@@ -106,6 +120,8 @@ struct DeepDecodeArguments {
   float magnitude;
   float epsilon;
   float value_epsilon;
+  /** One logit for each query head, if SINKS is 1. */
+  const float* sinks;
 };
 
 /** Shared memory beside stages and queries. */
@@ -260,34 +276,7 @@ DEVICE void put_own(u16* tile, int place, const DeepMemory& memory) {
   wave_barrier();
 }
 
-/** What the waves have come to, merged in their order, to where attention/deep-combine.hip finds it. */
-DEVICE void give_part(const DeepDecodeArguments& a, const DeepShare& share, const float* parts,
-                      const DeepMemory& memory) {
-  constexpr int Quads = VALUE_WIDTH / 4;
-  for (int index = thread_index(); index < share.heads * Quads; index += kThreads) {
-    const int head = index / Quads, quad = index % Quads;
-    float top = memory.highest[0][head];
-#pragma unroll
-    for (int wave = 1; wave < kWaves; wave++) top = max(top, memory.highest[wave][head]);
-    const float base = top == negative_infinity() ? 0.0f : top;
-    float total = 0.0f;
-    Quad sum = {{0.0f, 0.0f, 0.0f, 0.0f}};
-#pragma unroll
-    for (int wave = 0; wave < kWaves; wave++) {
-      const float factor = exponential2(memory.highest[wave][head] - base);
-      const Quad part = *reinterpret_cast<const Quad*>(parts + (wave * kHeads + head) * kPartStride + quad * 4);
-      total = fma(factor, memory.totals[wave][head], total);
-#pragma unroll
-      for (int column = 0; column < 4; column++) sum.at[column] = fma(factor, part.at[column], sum.at[column]);
-    }
-    const u64 place = (u64(share.token) * u64(a.heads) + u64(share.first_head + head)) * u64(a.splits) + u64(block_y());
-    *reinterpret_cast<Quad*>(a.partial_values + place * VALUE_WIDTH + quad * 4) = sum;
-    if (quad == 0) {
-      a.partial_weights[place * 2] = top;
-      a.partial_weights[place * 2 + 1] = total;
-    }
-  }
-}
+#include "attention/deep-results.h"
 
 KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   DYNAMIC_SHARED(shared);
@@ -299,7 +288,7 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   // All at once: what lies past the step's tokens is old, but it is there.
   const int tokens = a.step->tokens, position = a.positions[token], start = a.table_starts[token];
   const CacheLayer layer = cache_layer(a, a.kv_heads);
-  const DeepParts parts = deep_parts(position, a.most_parts);
+  const DeepParts parts = deep_parts(position, WHOLE ? 1 : a.most_parts);
   if (token >= tokens || block_y() >= parts.count) return;
   const int kv_head = block_x() / kHeadBlocks, head_in_group = block_x() % kHeadBlocks * kHeads;
   const int first = parts.begin + block_y() * parts.length;
@@ -334,5 +323,9 @@ KERNEL(attention_deep_decode, DeepDecodeArguments, kThreads) {
   put_sums(sums, results + wave_index() * kHeads * kPartStride, memory.highest[wave_index()],
            memory.totals[wave_index()]);
   barrier();
-  give_part(a, share, results, memory);
+  if (WHOLE) {
+    give_result(a, share, results, memory);
+  } else {
+    give_part(a, share, results, memory);
+  }
 }

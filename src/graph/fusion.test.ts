@@ -191,6 +191,33 @@ describe("fuse", () => {
       ]);
     });
 
+    it("keeps what it reads in memory until attention has written its result", () => {
+      const fused = fuse(
+        program((graph, input) => {
+          const [query, key, value] = [graph.add(input, input), graph.add(input, input), graph.add(input, input)];
+          const turned = { heads: 4, ...rotation, ...rope(graph) };
+          return graph.attention(graph.rope(query, turned), graph.rope(key, turned), value, {
+            layer: 0,
+            heads: 4,
+            kvHeads: 4,
+            keyWidth: 8,
+            valueWidth: 8,
+            scale: 1,
+          });
+        }),
+        { headNorms: true },
+      );
+      const { slotOf } = fused.memory;
+      const prepared = fused.groups.find(({ form }) => form === "head-store");
+      if (prepared?.form !== "head-store" || prepared.query === undefined) throw new TypeError("no heads are prepared");
+      const out = fused.groups.flatMap((group) =>
+        group.form === "single" && group.operation.kind === "attention" ? [group.operation.out] : [],
+      );
+      const read = [prepared.query.input, prepared.key.input, prepared.value.input];
+      expect(out).toHaveLength(1);
+      expect(read.map((id) => slotOf[id])).not.toContain(slotOf[out[0]]);
+    });
+
     it("leaves norms of whole rows, and queries and keys that are prepared differently", () => {
       const rows = attention((graph, query, key, value) => {
         const table = rope(graph);

@@ -160,9 +160,18 @@ function groupSegments<Kind>(
   );
 }
 
-/** What each group reads and writes; the last group of a network of experts reads what the network does. */
+/**
+ * What each group reads and writes; the last group of a network of experts reads what the network does, and attention what
+ * the group before it prepared, so that a backend may do that work where it attends.
+ */
 function groupAccesses(groups: readonly Group[], experts: readonly ExpertNetwork[]): readonly MemoryAccess[] {
   const accesses = groups.map(groupAccess);
+  for (const [index, group] of groups.entries()) {
+    if (group.form !== "single" || group.operation.kind !== "attention" || index === 0) continue;
+    if (groups[index - 1].form !== "head-store") continue;
+    const { inputs, outputs } = accesses[index];
+    accesses[index] = { inputs: [...inputs, ...accesses[index - 1].inputs], outputs };
+  }
   for (const network of experts.flatMap(({ core, ...whole }) => (core === undefined ? [whole] : [whole, core]))) {
     const last = network.firstGroup + network.groupCount - 1;
     const { inputs, outputs } = accesses[last];

@@ -1,5 +1,5 @@
-// Decode attention over long sequences against `reference`: group sizes and widths, parts that end inside a tile, batches
-// of long and short sequences, attributes, norms, results for a matmul. A few blocks of the cache stand for long
+// Decode attention over long sequences, and over many, against `reference`: group sizes and widths, parts that end inside a
+// tile, batches of long and short sequences, attributes, norms, results for a matmul. A few blocks of the cache stand for long
 // sequences: tables name them again and again.
 
 import { describe, expect, it } from "vitest";
@@ -46,6 +46,13 @@ const stepsAt = (...steps: readonly (readonly number[])[]): readonly StepInput[]
   ...steps.map(decodeStep),
 ];
 
+/** So many that the emulated device is busy with a block for each kv head of each. */
+const MANY_POSITIONS = [500, 0, 63, 130, 255, 64, 191];
+const MANY = stepsAt(
+  MANY_POSITIONS,
+  MANY_POSITIONS.map((position) => position + 1),
+);
+
 const SHAPES: readonly Heads[] = [
   { heads: 1, kvHeads: 1, keyWidth: 64, valueWidth: 64 },
   { heads: 8, kvHeads: 1, keyWidth: 64, valueWidth: 64 },
@@ -67,6 +74,12 @@ const ATTRIBUTES: readonly { readonly title: string; readonly attributes: Attent
   { title: "a temperature", attributes: { temperature: 0.1, temperatureLength: 100 } },
 ];
 const FEW_ATTRIBUTES = [ATTRIBUTES[0], ATTRIBUTES[2]];
+const MANY_ATTRIBUTES = [
+  ...ATTRIBUTES.slice(0, 2),
+  { title: "a window", attributes: { window: 70 } },
+  ...ATTRIBUTES.slice(4),
+];
+const FEW_MANY_ATTRIBUTES = MANY_ATTRIBUTES.slice(0, 2);
 
 describeSubjects((subject) => {
   const widthOf = ({ heads, valueWidth }: Heads): number => heads * valueWidth;
@@ -86,8 +99,21 @@ describeSubjects((subject) => {
 
   it.each(subject.spread([1, 2], [1]))("batches of long and short sequences, case %i", async (seed) => {
     const wanted = attentionCase(SMALL, { ...CACHE, rotated: true }, ROWS);
-    const steps = stepsAt([1500, 0, 90 * seed, 2816, 255], [1501, 1, 300, 2817, 256]);
+    const steps = stepsAt([1500, 90 * seed, 2816], [1501, 300, 2817], [4500, 0, 90 * seed, 2816, 255]);
     await expectAttention(subject, wanted, steps, widthOf(SMALL));
+  });
+
+  it.each(subject.spread(SHAPES, FEW_SHAPES))(
+    "many sequences, $heads heads over $kvHeads, keys of $keyWidth, values of $valueWidth",
+    async (heads) => {
+      const wanted = attentionCase(heads, CACHE, ROWS);
+      await expectAttention(subject, wanted, MANY, widthOf(heads));
+    },
+  );
+
+  it.each(subject.spread(MANY_ATTRIBUTES, FEW_MANY_ATTRIBUTES))("many sequences and $title", async ({ attributes }) => {
+    const wanted = attentionCase(SMALL, CACHE, ROWS, attributes);
+    await expectAttention(subject, wanted, MANY, widthOf(SMALL));
   });
 
   it("norms of heads and of values", async () => {
@@ -102,7 +128,7 @@ describeSubjects((subject) => {
     await expectAttention(subject, wanted, stepsAt([1300]), widthOf(heads));
   });
 
-  it("results that the next matmul quantizes", async () => {
+  it.each([[[1700]], [MANY_POSITIONS]])("results that the next matmul quantizes, at %j", async (positions) => {
     const columns = widthOf(SMALL);
     const attention = attentionCase(SMALL, CACHE, ROWS);
     const wanted: ProgramCase = {
@@ -117,7 +143,7 @@ describeSubjects((subject) => {
       },
     };
     await using backend = subject.create();
-    const steps = stepsAt([1700]);
+    const steps = stepsAt(positions);
     const [, expected] = await referenceSteps(wanted, steps);
     const [, found] = await runSteps(backend, wanted, steps);
     expect(normalisedError(hiddenOf(found, 64), hiddenOf(expected, 64))).toBeLessThan(1e-4);

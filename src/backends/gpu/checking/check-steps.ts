@@ -64,8 +64,7 @@ export function checkShapes(size: LaunchSize, { contextTokens, blockTokens }: Pr
   };
   const longest = Math.max(size.longest, size.splits * SPLIT_POSITIONS - blockTokens + 1);
   const first = decoding ? Math.min(contextTokens, longest) - 1 : size.longest - size.longestRun;
-  // Whether a short sequence leaves its attention in parts depends on where memory happens to be free.
-  return [...distinct.map((tokens) => shapeOf(tokens, first)), shapeOf(size.tokens, first + SPLIT_POSITIONS)];
+  return distinct.map((tokens) => shapeOf(tokens, first));
 }
 
 /** Draws a number from 0 to just below 1. */

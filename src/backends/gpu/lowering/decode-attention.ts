@@ -102,10 +102,9 @@ export function decodeAttention(
 ): PartedAttention {
   const { heads, kvHeads } = operation;
   const written = writtenOutput(context.matrix(operation.out), handed);
-  const isInTheWay = handed === undefined && writesOverInputs(context, operation, inputsOf(operation, group));
   const splitsOf = (size: LaunchSize): number => visibleSplits(operation, size.splits);
   const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && !isDeep(size);
-  const leavesParts = (size: LaunchSize): boolean => isTaken(size) && (splitsOf(size) > 1 || isInTheWay);
+  const leavesParts = (size: LaunchSize): boolean => isTaken(size) && splitsOf(size) > 1;
 
   const defines = {
     ...cacheDefines(context, operation),
@@ -136,23 +135,4 @@ export function decodeAttention(
       isTaken(size) ? [splitsOf(size), splitRows(operation, counts[indexFor(size)]), size.tokens] : [0, 0, 0],
   };
   return { launch, leavesParts };
-}
-
-/**
- * Whether results lie where the inputs do. Blocks end at different times: where one writes, another may still have to read.
- * Each has its queries to itself, though, and its results may lie just there.
- */
-function writesOverInputs(
-  context: LoweringContext,
-  { out, keyWidth, valueWidth }: AttentionOperation,
-  [query, ...others]: readonly ValueId[],
-): boolean {
-  const { slotOf } = context.options.fused.memory;
-  const sharesSlot = (input: ValueId): boolean => slotOf[input] === slotOf[out];
-  const [queries, results] = [context.matrix(query), context.matrix(out)];
-  const isAtQueries =
-    context.values[query].columnOffset === context.values[out].columnOffset &&
-    queries.stride === results.stride &&
-    keyWidth === valueWidth;
-  return others.some(sharesSlot) || (sharesSlot(query) && !isAtQueries);
 }

@@ -1,10 +1,11 @@
-// Decode attention over long sequences: the launches of kernels/attention/deep-decode.hip and deep-combine.hip, for steps
-// whose longest sequence is deep enough. Not in deterministic mode: results differ in their last bits from those of
+// Decode attention over long sequences, or over many: the launches of kernels/attention/deep-decode.hip and
+// deep-combine.hip, for steps whose longest sequence is deep enough, or that have so many sequences that a device is busy
+// with one block for each kv head of each. Not in deterministic mode: results differ in their last bits from those of
 // attention/split.hip.
 
 import type { HeadStoreGroup } from "../../../graph/head-store.js";
 import type { AttentionOperation } from "../../../graph/operation.js";
-import { deepCombinedBlocks, deepParts, deepShape, isDeep } from "../memory/deep-attention.js";
+import { deepCombinedBlocks, deepParts, deepShape, fillsDevice, isDeep } from "../memory/deep-attention.js";
 import { visibleSplits } from "../memory/kv-layout.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, mergeDefines } from "./attributes.js";
@@ -32,7 +33,10 @@ export function deepAttention(
   if (deterministic || shape === undefined) return undefined;
   const { heads, kvHeads, valueWidth } = operation;
   const { mostParts, sharedBytes } = shape;
-  const isTaken = (size: LaunchSize): boolean => isDecoding(context, size) && isDeep(operation, size.splits);
+  const written = writtenOutput(context.matrix(operation.out), handed);
+  const isWhole = (size: LaunchSize): boolean => fillsDevice(shape, operation, size);
+  const isTaken = (size: LaunchSize): boolean =>
+    isDecoding(context, size) && (isDeep(operation, size.splits) || isWhole(size));
   const defines = {
     ...cacheDefines(context, operation),
     ...preparationDefines(context, group),
@@ -43,15 +47,24 @@ export function deepAttention(
   const attention: LaunchSpec = {
     label: "rope, store and deep attention",
     file: "attention/deep-decode",
-    variants: [{ kernel: "attention_deep_decode", defines, sharedBytes }],
-    arguments: { ...decodeArguments(context, operation, group), most_parts: mostParts },
+    variants: [defines, { ...defines, ...written.forms[0], WHOLE: 1 }].map((own) => ({
+      kernel: "attention_deep_decode",
+      defines: own,
+      sharedBytes,
+    })),
+    choose: (size) => (isWhole(size) ? 1 : 0),
+    arguments: {
+      ...decodeArguments(context, operation, group),
+      ...written.values,
+      sinks: context.weight(operation.sinks),
+      most_parts: mostParts,
+    },
     grid: (size) => [
       isTaken(size) ? shape.blocks : 0,
-      deepParts(shape, visibleSplits(operation, size.splits)),
+      isWhole(size) ? 1 : deepParts(shape, visibleSplits(operation, size.splits)),
       size.tokens,
     ],
   };
-  const written = writtenOutput(context.matrix(operation.out), handed);
   const combine: LaunchSpec = {
     label: "deep attention, merged",
     file: "attention/deep-combine",
@@ -62,7 +75,7 @@ export function deepAttention(
       },
     ],
     arguments: { ...partArguments(context, operation, 0), ...written.from(0), most_parts: mostParts },
-    grid: (size) => [isTaken(size) ? heads * deepCombinedBlocks(valueWidth) : 0, size.tokens, 1],
+    grid: (size) => [isTaken(size) && !isWhole(size) ? heads * deepCombinedBlocks(valueWidth) : 0, size.tokens, 1],
   };
   return { launches: [attention, combine], isTaken };
 }

@@ -42,6 +42,15 @@ describe("matmulMethod", () => {
     expect(matmulMethod(weight("Q8_0"), "large", router)).toBe("gemm");
   });
 
+  it("keeps F32 weights beside recurrent states f32 in every batch, and the few rows of gates from waiting for tiles", () => {
+    const methodsOf = (rows: number): readonly string[] =>
+      [8, 32, 33, 400].map((count) =>
+        matmulMethod(weight("F32", 2048, rows), batchClass(count), { ...ANY, exact: true }),
+      );
+    expect(methodsOf(32)).toEqual(["gemv-float", "gemv-float", "gemv-float", "gemm-float"]);
+    expect(methodsOf(2048)).toEqual(["gemv-float", "gemv-float", "gemm-float", "gemm-float"]);
+  });
+
   it("takes products of bytes where they are said to take less time, but not in small batches, nor instead of BLAS", () => {
     const methods = [8, 9, 33, 384].map((rows) =>
       matmulMethod(weight("Q8_0"), batchClass(rows), { ...ANY, int8: true }),

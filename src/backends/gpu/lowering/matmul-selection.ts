@@ -6,7 +6,8 @@
 //   int8-gemm   the same with inputs quantized to 8 bits, on cards and for types where products of bytes take less time
 //   wide-gemm   gemm by the wide products of some cards, whose inputs lie in another order
 //   gemm-float  the same with f32 inputs and f32 arithmetic, for the logits of routers with plain floats in very large
-//               batches, and for F32 weights of models with recurrent layers
+//               batches, and for F32 weights of models with recurrent layers (if they have few rows, in very large
+//               batches only)
 //   blas        very large batches: weights dequantized to f16 in memory first, then a matmul of the BLAS library
 // Plain floats stay with gemv-float up to medium batches: their inputs would lose bits as f16.
 
@@ -17,6 +18,8 @@ export const MAX_SMALL_BATCH = 8;
 const MAX_MEDIUM_BATCH = 32;
 /** From here on dequantizing to memory costs less time than the BLAS library saves. */
 export const MIN_BLAS_BATCH = 384;
+/** Rows of F32 weights, up to which a tile of results would take longer than reading the weights for every few tokens. */
+const FEW_ROWS = 256;
 /** A larger matrix would need more scratch memory than its matmul is worth. */
 const MAX_UNPACKED_BYTES = 512 << 20;
 
@@ -71,9 +74,9 @@ export function matmulMethod(
   // Matrix units take the width in whole blocks; only plain floats can have another.
   if (deterministic || batch === "small" || weight.shape[0] % BLOCK_WEIGHTS !== 0) return gemv;
   if (plain && batch === "medium") return gemv;
-  if (keepsPrecision(weight, exact) && !router) return "gemm-float";
-  // A router has so few rows that tiles of its results would leave most of a device idle.
-  if (plain && router) return batch === "huge" ? "gemm-float" : gemv;
+  const isExact = router ? plain : keepsPrecision(weight, exact);
+  // A router has so few rows that tiles of its results would leave most of a device idle, and so have the gates of states.
+  if (isExact) return batch === "huge" || !(router || weight.shape[1] <= FEW_ROWS) ? "gemm-float" : gemv;
   if (batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES) return "blas";
   if (int8) return "int8-gemm";
   return wide && !plain ? "wide-gemm" : "gemm";

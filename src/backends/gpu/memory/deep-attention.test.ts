@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deepParts, deepShape, isDeep } from "./deep-attention.js";
+import { deepParts, deepShape, fillsDevice, isDeep } from "./deep-attention.js";
 import { SPLIT_POSITIONS, splitsOf } from "./kv-layout.js";
 
 const H200 = { sharedBytes: 227 << 10, multiprocessors: 132, copiesInBackground: true } as const;
@@ -13,6 +13,7 @@ describe("the shape of decode attention over long sequences", () => {
       sharedBytes: 108_800,
       blocks: 4,
       mostParts: 66,
+      wholeTokens: 33,
     });
     // Sums of wide heads leave room for one block; 16 query heads of a kv head are two blocks.
     expect(deepShape("f16", { heads: 16, kvHeads: 8, keyWidth: 256, valueWidth: 256 }, H200)?.mostParts).toBe(16);
@@ -54,6 +55,15 @@ it("is taken alike by all steps of a bucket", () => {
   expect(isDeepAt(64, [8, 9])).toEqual([false, true]);
   expect(isDeepAt(128, [16, 17])).toEqual([false, true]);
   expect(isDeepAt(256, [32, 33])).toEqual([false, true]);
+});
+
+it("is taken whole by steps of many sequences, none of them very long", () => {
+  const shape = deepShape("f16", QWEN, H200);
+  const isWhole = (tokens: number, splits: number): boolean | undefined =>
+    shape && fillsDevice(shape, {}, { tokens, splits });
+  expect([32, 33, 256].map((tokens) => isWhole(tokens, 2))).toEqual([false, true, true]);
+  expect([1, 32, 33].map((splits) => isWhole(64, splits))).toEqual([true, true, false]);
+  expect(shape && fillsDevice(shape, { window: 1024 }, { tokens: 64, splits: 100 })).toBe(true);
 });
 
 it("has no more parts than there is room for, and at least those that a kernel counts", () => {

@@ -1,4 +1,4 @@
-// Shapes of decode attention over long sequences, the host's counterpart of kernels/attention/deep-decode.hip and
+// Shapes of decode attention over long sequences, or over many, the host's counterpart of kernels/attention/deep-decode.hip and
 // deep-parts.h: waves and stages of a block, so that both fit into its shared memory, and how many parts a token's
 // positions are divided into.
 
@@ -23,6 +23,8 @@ export interface DeepShape {
   readonly blocks: number;
   /** Parts that a token's positions are divided into, at most. */
   readonly mostParts: number;
+  /** Sequences of a step from which on a block for each of their kv heads and groups of query heads fills the device. */
+  readonly wholeTokens: number;
 }
 
 interface ShapeChoice {
@@ -48,6 +50,8 @@ const MIN_DEEP_SPLITS = [
   { width: 128, splits: 32 },
   { width: 256, splits: 64 },
 ] as const;
+/** Splits of the longest sequence of a step, up to which one block can have all positions of a head. */
+const MOST_WHOLE_SPLITS = 32;
 /** Blocks of a multiprocessor, at most: one begins and ends while another one reads. */
 const MOST_RESIDENT = 2;
 /** Devices with more shared memory a block have room for several stages; all of those have matrix units. */
@@ -86,6 +90,7 @@ export function deepShape(type: KvCacheType, operation: DeepOperation, device: D
       defines: { WAVES: waves, STAGES: stages, TILE_POSITIONS: tile },
       sharedBytes,
       blocks,
+      wholeTokens: Math.ceil(device.multiprocessors / blocks),
       mostParts: Math.max(1, Math.floor((device.multiprocessors * resident) / blocks)),
     };
   }
@@ -101,6 +106,18 @@ export function isDeep(
   const widest = Math.max(operation.keyWidth, operation.valueWidth);
   const least = MIN_DEEP_SPLITS.find(({ width }) => widest <= width);
   return least !== undefined && visibleSplits(operation, rounded) >= least.splits;
+}
+
+/**
+ * Whether a step has so many sequences that a block for each of their kv heads keeps the device busy, and none so long
+ * that one block would be at it long after the others.
+ */
+export function fillsDevice(
+  { wholeTokens }: DeepShape,
+  operation: Pick<AttentionOperation, "window" | "chunk">,
+  { tokens, splits }: { readonly tokens: number; readonly splits: number },
+): boolean {
+  return tokens >= wholeTokens && visibleSplits(operation, splits) <= MOST_WHOLE_SPLITS;
 }
 
 /** Maximum number of parts of a token that attends to the positions of `splits` splits. */
