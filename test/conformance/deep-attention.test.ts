@@ -17,7 +17,7 @@ const REPEATED = 5;
 const FILLED = REPEATED * BLOCK_TOKENS;
 const CONTEXT = 5120;
 /** Inputs of the tokens that fill those blocks, and of the tokens that are decoded. */
-const ROWS = FILLED + 16;
+const ROWS = FILLED + 24;
 const CACHE = { type: "f16", blockTokens: BLOCK_TOKENS, blocks: CONTEXT / BLOCK_TOKENS } as const;
 
 /** Each sequence decodes one token at its position, in a block of its own. */
@@ -46,8 +46,11 @@ const stepsAt = (...steps: readonly (readonly number[])[]): readonly StepInput[]
   ...steps.map(decodeStep),
 ];
 
-/** So many that the emulated device is busy with a block for each kv head of each. */
-const MANY_POSITIONS = [500, 0, 63, 130, 255, 64, 191];
+/** So many that a block for each kv head of each fills the emulated device three times. */
+const MANY_POSITIONS = Array.from(
+  { length: 24 },
+  (_, index) => [500, 0, 63, 130, 255, 64, 191][index % 7] + (index >> 3),
+);
 const MANY = stepsAt(
   MANY_POSITIONS,
   MANY_POSITIONS.map((position) => position + 1),

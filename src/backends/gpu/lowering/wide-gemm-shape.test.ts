@@ -46,6 +46,29 @@ describe("wideGemmShape", () => {
     });
   });
 
+  it("is what a tuner found best for Llama-3-8B on an H200", () => {
+    const sharesOf = (request: Partial<WideGemmRequest>): readonly (readonly number[])[] =>
+      PANEL_TOKENS.slice(0, 3).map((tokens) => {
+        const { teams, shares } = usualWideGemmParameters({ ...REQUEST, ...request }, tokens);
+        return [teams, shares];
+      });
+    const [teams, evenly] = [4, 0];
+    const gated = { rows: [14_336], gated: true };
+    expect(sharesOf(gated)).toEqual([
+      [3, evenly],
+      [teams, 1],
+      [teams, 1],
+    ]);
+    expect(sharesOf({ width: 14_336 })).toEqual([2, 2, 2].map((two) => [two, 4]));
+    expect(sharesOf({ width: 14_336, types: [Q6_K] })).toEqual([2, 2, 2].map((two) => [two, 4]));
+    expect(sharesOf({ rows: [4096, 1024, 1024], types: [Q4_K, Q4_K, Q4_K] })).toEqual([2, 2, 2].map((two) => [two, 2]));
+    expect(sharesOf({ rows: [128_256], types: [Q6_K] })).toEqual([
+      [2, evenly],
+      [2, evenly],
+      [3, evenly],
+    ]);
+  });
+
   it("can be cut as the formulas say, and poorly, whatever the matrices", () => {
     for (const rows of [[64], [4096, 1024, 1024], [14_336]]) {
       for (const gated of [false, true]) {

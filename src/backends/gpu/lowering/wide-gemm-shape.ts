@@ -28,22 +28,23 @@ const MIN_STAGES = 2;
 const MAX_SHARES = 8;
 
 interface TileCut {
-  /** Numbers of teams that a block may have, with the registers that the sums of a tile leave. */
-  readonly teams: readonly number[];
-  /** Microseconds for a slab of a block, of each of its teams, and for each further block that shares a tile. */
-  readonly slab: number;
-  readonly team: number;
+  /** Microseconds for a slab, by the number of teams that a block may have beside the registers of a tile's sums. */
+  readonly slab: ReadonlyMap<number, number>;
+  /** For each further block that shares a tile. */
   readonly part: number;
 }
 
 /** As measured on an H200 with Q4_K for the matrices of Llama-3-8B. */
 const CUTS: Readonly<Record<PanelTokens, TileCut>> = {
-  16: { teams: [2, 3, 4], slab: 0.22, team: 0.155, part: 0.6 },
-  32: { teams: [2, 3, 4], slab: 0.26, team: 0.16, part: 0.7 },
-  64: { teams: [2, 3, 4], slab: 0.3, team: 0.17, part: 0.8 },
-  128: { teams: [2], slab: 0.15, team: 0.313, part: 1.15 },
-  256: { teams: [2], slab: 0.1, team: 0.52, part: 2 },
+  16: { slab: costs({ 2: 0.445, 3: 0.61, 4: 0.82 }), part: 0.6 },
+  32: { slab: costs({ 2: 0.49, 3: 0.69, 4: 0.844 }), part: 0.7 },
+  64: { slab: costs({ 2: 0.635, 3: 0.95, 4: 1.06 }), part: 0.8 },
+  128: { slab: costs({ 2: 0.776 }), part: 1.15 },
+  256: { slab: costs({ 2: 1.14 }), part: 2 },
 };
+/** With tiles of few tokens, how much longer a slab takes if blocks of three teams have no room for the long ring. */
+const MIDDLE_RING_COST = 1.2;
+const FEW_TOKENS = 32;
 /** To begin and end a block's part of a tile, of each of its teams. */
 const SEGMENT_COST = { all: 1.5, team: 0.6 } as const;
 /**
@@ -54,6 +55,7 @@ const [LONG_RING, MIDDLE_RING, SHORT_RING] = [6, 4, 2];
 const RINGS: readonly number[] = [LONG_RING, MIDDLE_RING, SHORT_RING];
 /** Teams from which on a thread has registers for two only. */
 const MANY_TEAMS = 4;
+const MIN_TEAMS = 2;
 /** Q8_0 and Q6_K, whose blocks take more registers than those of others. */
 const LARGE_TYPES: ReadonlySet<number> = new Set([8, 14]);
 
@@ -115,11 +117,12 @@ export function usualWideGemmParameters(request: WideGemmRequest, tokens: PanelT
 }
 
 function bestShares(request: WideGemmRequest, tokens: PanelTokens): TileShares {
-  let best: TileShares = { teams: CUTS[tokens].teams[0], shares: 0 };
+  let best: TileShares = { teams: MIN_TEAMS, shares: 0 };
   let bestCost = Infinity;
   for (const teams of teamsFor(request, tokens)) {
-    // Its slabs would be waited for.
-    if (longestRing(request, tokens, teams) === SHORT_RING && tokens < MAX_PANEL_TOKENS) continue;
+    const isWaitedFor = longestRing(request, tokens, teams) === SHORT_RING && tokens < MAX_PANEL_TOKENS;
+    // Four teams hide from each other what one of them waits for, but of large types they spill.
+    if (isWaitedFor && (teams < MANY_TEAMS || !areSmall(request))) continue;
     const shares = Math.floor(request.multiprocessors / Math.max(1, tilesOf(request, teams)));
     for (const candidate of [
       { teams, shares: Math.min(shares, slabsOf(request), MAX_SHARES) },
@@ -150,14 +153,19 @@ export function isWideGemmShape(
 }
 
 /** The longest ring that registers have room for beside sums and, if there are several types, the code for each. */
-function longestRing({ types }: WideGemmRequest, tokens: PanelTokens, teams: number): number {
+function longestRing(request: WideGemmRequest, tokens: PanelTokens, teams: number): number {
+  const { types } = request;
   const different = new Set(types).size;
   const isOfOneType = different === 1;
-  const areSmall = isOfOneType && !LARGE_TYPES.has(types[0]);
   if (teams >= MANY_TEAMS) return SHORT_RING;
-  if (tokens === MAX_PANEL_TOKENS) return areSmall ? MIDDLE_RING : SHORT_RING;
-  if (teams > 2) return areSmall ? LONG_RING : isOfOneType ? MIDDLE_RING : SHORT_RING;
+  if (tokens === MAX_PANEL_TOKENS) return areSmall(request) ? MIDDLE_RING : SHORT_RING;
+  if (teams > MIN_TEAMS) return areSmall(request) ? LONG_RING : isOfOneType ? MIDDLE_RING : SHORT_RING;
   return different > 2 || (tokens > 64 && !isOfOneType) ? MIDDLE_RING : LONG_RING;
+}
+
+/** Whether all weights are of one type, whose blocks take few registers. */
+function areSmall({ types }: WideGemmRequest): boolean {
+  return new Set(types).size === 1 && !LARGE_TYPES.has(types[0]);
 }
 
 /** That a block has room for. */
@@ -179,7 +187,12 @@ export function wideGemmBlocks(request: WideGemmRequest, { teams, shares }: Tile
 }
 
 function teamsFor({ types }: WideGemmRequest, tokens: PanelTokens): readonly number[] {
-  return new Set(types).size === 1 ? CUTS[tokens].teams : CUTS[tokens].teams.filter((teams) => teams < MANY_TEAMS);
+  const all = [...CUTS[tokens].slab.keys()];
+  return new Set(types).size === 1 ? all : all.filter((teams) => teams < MANY_TEAMS);
+}
+
+function costs(byTeams: Readonly<Record<number, number>>): ReadonlyMap<number, number> {
+  return new Map(Object.entries(byTeams).map(([teams, microseconds]) => [Number(teams), microseconds]));
 }
 
 function slabsOf({ width }: WideGemmRequest): number {
@@ -187,8 +200,10 @@ function slabsOf({ width }: WideGemmRequest): number {
 }
 
 function costOf(request: WideGemmRequest, tokens: PanelTokens, parameters: TileShares): number {
-  const { slab, team, part } = CUTS[tokens];
+  const { slab, part } = CUTS[tokens];
   const { teams, shares } = parameters;
+  const hasMiddleRing = teams > MIN_TEAMS && longestRing(request, tokens, teams) === MIDDLE_RING;
+  const slabCost = (slab.get(teams) ?? Infinity) * (tokens <= FEW_TOKENS && hasMiddleRing ? MIDDLE_RING_COST : 1);
   const tiles = tilesOf(request, teams);
   const blocks = wideGemmBlocks(request, parameters, tokens);
   if (blocks === 0) return Infinity;
@@ -196,7 +211,7 @@ function costOf(request: WideGemmRequest, tokens: PanelTokens, parameters: TileS
   const segments = shares > 0 ? 1 : Math.max(1, tiles / blocks) + 1;
   const parts = shares > 0 ? shares : Math.ceil(blocks / tiles) + 1;
   return (
-    ((tiles * slabsOf(request)) / blocks) * (slab + team * teams) +
+    ((tiles * slabsOf(request)) / blocks) * slabCost +
     segments * (SEGMENT_COST.all + SEGMENT_COST.team * teams) +
     part * (parts - 1)
   );

@@ -13,7 +13,7 @@ describe("the shape of decode attention over long sequences", () => {
       sharedBytes: 108_800,
       blocks: 4,
       mostParts: 66,
-      wholeTokens: 33,
+      wholeTokens: 198,
     });
     // Sums of wide heads leave room for one block; 16 query heads of a kv head are two blocks.
     expect(deepShape("f16", { heads: 16, kvHeads: 8, keyWidth: 256, valueWidth: 256 }, H200)?.mostParts).toBe(16);
@@ -61,9 +61,16 @@ it("is taken whole by steps of many sequences, none of them very long", () => {
   const shape = deepShape("f16", QWEN, H200);
   const isWhole = (tokens: number, splits: number): boolean | undefined =>
     shape && fillsDevice(shape, {}, { tokens, splits });
-  expect([32, 33, 256].map((tokens) => isWhole(tokens, 2))).toEqual([false, true, true]);
-  expect([1, 32, 33].map((splits) => isWhole(64, splits))).toEqual([true, true, false]);
-  expect(shape && fillsDevice(shape, { window: 1024 }, { tokens: 64, splits: 100 })).toBe(true);
+  expect([197, 198, 256].map((tokens) => isWhole(tokens, 2))).toEqual([false, true, true]);
+  expect([1, 32, 33].map((splits) => isWhole(200, splits))).toEqual([true, true, false]);
+  expect(shape && fillsDevice(shape, { window: 1024 }, { tokens: 200, splits: 100 })).toBe(true);
+  const llama = deepShape("f16", { heads: 32, kvHeads: 8, keyWidth: 128, valueWidth: 128 }, H200);
+  expect([64, 98, 99, 128].map((tokens) => llama && fillsDevice(llama, {}, { tokens, splits: 3 }))).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
 });
 
 it("has no more parts than there is room for, and at least those that a kernel counts", () => {
