@@ -8,25 +8,34 @@
 constexpr int kResultColumns = 32;
 constexpr int kResultFloats = 16 * kResultColumns;
 
-/** A tile's 64 queries of a head, times the scale and log2 e, by Threads; rows that are not there as zeros. */
+/**
+ * A tile's 64 queries of a head, times the scale and log2 e, by Threads; rows that are not there as zeros. Neighbouring lanes
+ * have neighbouring columns, one at a time: a view of columns begins anywhere. Many loads are under way at once.
+ */
 template <int Threads, typename Arguments>
 DEVICE void stage_queries(const Arguments& a, int first_token, int tokens, int head, int first_position, u8* target) {
-  constexpr int Chunks = KEY_WIDTH / 8;
-#pragma unroll 4
-  for (int index = thread_index() % Threads; index < kTileTokens * Chunks; index += Threads) {
-    const int row = index / Chunks, chunk = index % Chunks;
-    const float factor = score_factor(a.scale, first_position + row);
-    u32 words[4] = {};
-    if (row < tokens) {
-      const float* const from =
-          a.query + u64(first_token + row) * u64(a.query_stride) + u64(head * KEY_WIDTH + chunk * 8);
+  constexpr int Pairs = KEY_WIDTH / 2, Own = kTileTokens * Pairs / Threads;
+  constexpr int Batch = Own % 24 == 0 ? 24 : Own % 16 == 0 ? 16 : 8;
+  static_assert(Own % Batch == 0, "whole batches");
+  const float* const queries = a.query + u64(first_token) * u64(a.query_stride) + u64(head * KEY_WIDTH);
+#pragma unroll 1
+  for (int first = thread_index() % Threads; first < kTileTokens * Pairs; first += Batch * Threads) {
+    float low[Batch], high[Batch];
 #pragma unroll
-      for (int pair = 0; pair < 4; pair++)
-        words[pair] = u32(saturated_half(from[pair * 2] * factor)) | u32(saturated_half(from[pair * 2 + 1] * factor))
-                                                                         << 16;
+    for (int item = 0; item < Batch; item++) {
+      const int index = first + item * Threads;
+      const float* const from = queries + u64(min(index / Pairs, tokens - 1)) * u64(a.query_stride) + index % Pairs * 2;
+      low[item] = from[0];
+      high[item] = from[1];
     }
-    *reinterpret_cast<Words4*>(target + chunk / 8 * kQueryPanelBytes + panel_chunk(row, chunk % 8)) = {
-        words[0], words[1], words[2], words[3]};
+#pragma unroll
+    for (int item = 0; item < Batch; item++) {
+      const int index = first + item * Threads, row = index / Pairs, column = index % Pairs * 2;
+      const float factor = row < tokens ? score_factor(a.scale, first_position + row) : 0.0f;
+      const u32 word = u32(saturated_half(low[item] * factor)) | u32(saturated_half(high[item] * factor)) << 16;
+      *reinterpret_cast<u32*>(target + column / 64 * kQueryPanelBytes + panel_chunk(row, column / 8 % 8) +
+                              column % 8 * 2) = row < tokens ? word : 0;
+    }
   }
 }
 

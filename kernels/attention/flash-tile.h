@@ -29,6 +29,11 @@ struct Running {
   Tile values[kValueTiles];
 };
 
+/** Numbers of a lane's two rows, or of neighbouring columns. */
+struct alignas(8) FloatPair {
+  float of[2];
+};
+
 DEVICE int slot_of(int element) { return (element >> 1) & 1; }
 
 /** The soft-cap; then scores of positions that a row does not attend to become minus infinity. */

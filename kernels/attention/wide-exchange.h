@@ -3,19 +3,15 @@
 #pragma once
 #include "attention/flash-tile.h"
 
-struct alignas(8) RowPair {
-  float of[2];
-};
-
 /** The weights of a tile of positions, and the highest scores up to it. */
 struct Exchange {
   Words4 weights[kPositionTiles][kTeamThreads];
-  RowPair highest[kTeamThreads];
+  FloatPair highest[kTeamThreads];
 };
 
 /** Sums of weights, of each team over its own tiles. */
 struct Totals {
-  RowPair of[2][kTeamThreads];
+  FloatPair of[2][kTeamThreads];
 };
 
 DEVICE int own_place() { return thread_index() % kTeamThreads; }
@@ -35,7 +31,7 @@ DEVICE void take_weights(const Exchange& exchange, Fragment (&weights)[kPosition
     const Words4 words = exchange.weights[tile][own_place()];
     weights[tile] = {{words.x, words.y, words.z, words.w}};
   }
-  const RowPair pair = exchange.highest[own_place()];
+  const FloatPair pair = exchange.highest[own_place()];
   highest[0] = pair.of[0];
   highest[1] = pair.of[1];
 }
@@ -45,7 +41,7 @@ DEVICE void pass_totals(Totals& totals, int team, const float (&total)[2]) {
 }
 
 DEVICE void add_totals(const Totals& totals, int team, float (&total)[2]) {
-  const RowPair pair = totals.of[team][own_place()];
+  const FloatPair pair = totals.of[team][own_place()];
   total[0] += pair.of[0];
   total[1] += pair.of[1];
 }

@@ -30,9 +30,9 @@
 #include "attention/kv-cache.h"
 #include "device/async-copy.h"
 #include "device/handover.h"
-#include "attention/flash-rows.h"
 #include "attention/wide-exchange.h"
 #include "attention/wide-flash-keys.h"
+#include "attention/wide-flash-results.h"
 
 static_assert(KV_TYPE == 1 && VALUES_IN_KEYS == 1, "values are columns of keys of f16");
 static_assert(KEY_WIDTH % 64 == 0 && VALUE_WIDTH % 128 == 0 && KEY_WIDTH >= VALUE_WIDTH, "halves of whole panels");
@@ -60,9 +60,9 @@ constexpr int kExchangeOffset = kStagesOffset + kStages * kKeyBytes;
 constexpr int kHandoversOffset = kExchangeOffset + sizeof(Exchange);
 /** And room to begin at a multiple of 1024. */
 constexpr int kSharedBytes = kHandoversOffset + sizeof(Handovers) + 1024;
-/** When all scores are computed, the place of the queries is free: for sums of weights, and after them for results. */
-static_assert(sizeof(Totals) <= kQueryBytes && kComputingThreads / WAVE * kResultFloats * 4 <= kQueryBytes,
-              "the place of the queries");
+/** When all is computed, queries and keys make room for sums of weights, and after them for results. */
+static_assert(sizeof(Totals) <= kQueryBytes, "the place of the queries");
+static_assert(kComputingThreads / WAVE * kWaveResultFloats * 4 <= kExchangeOffset, "the place of queries and keys");
 
 struct AttentionWideFlashArguments {
   const StepHead* step;
@@ -131,23 +131,21 @@ struct ColumnTeam {
   int own_position;
 };
 
-/** The scores of a round, under way, in two groups. */
+/** What a part of a round's keys gives to the scores, under way. */
+template <int Part>
 DEVICE void begin_scores(const ColumnTeam& team, int round, Handovers& handovers, Tile (&scores)[kPositionTiles]) {
+  const int first = panel_of_part(team.number, Part);
   const PanelPlace queries = place_anew(team.queries);
   const PanelPlace keys = place_anew(rows_place(keys_of(team.shared, team.number)));
-#pragma unroll
-  for (int part = 0; part < 2; part++) {
-    const int first = panel_of_part(team.number, part);
-    await_handover(&handovers.keys_full[team.number][part], parity_of(round));
-    panels_written();
-    panels_begin();
-    score_panels<kHalfPanels>(scores, bytes_on(queries, first * kQueryPanelBytes), bytes_on(keys, first * kPanelBytes),
-                              part > 0);
-    if (part == 1)
-      score_panels<kRestPanels>(scores, bytes_on(queries, 2 * kHalfPanels * kQueryPanelBytes),
-                                bytes_on(keys, 2 * kHalfPanels * kPanelBytes), true);
-    panels_end();
-  }
+  await_handover(&handovers.keys_full[team.number][Part], parity_of(round));
+  panels_written();
+  panels_begin();
+  score_panels<kHalfPanels>(scores, bytes_on(queries, first * kQueryPanelBytes), bytes_on(keys, first * kPanelBytes),
+                            Part > 0);
+  if (Part == 1)
+    score_panels<kRestPanels>(scores, bytes_on(queries, 2 * kHalfPanels * kQueryPanelBytes),
+                              bytes_on(keys, 2 * kHalfPanels * kPanelBytes), true);
+  panels_end();
 }
 
 /** The team's columns of a stage's values, under way. */
@@ -159,9 +157,10 @@ DEVICE void begin_values(const ColumnTeam& team, int stage, Running& running,
   panels_end();
 }
 
-/** The team is done with its columns of a stage. */
+/** The team is done with its columns of a stage, when no more than `Groups` groups of products are under way. */
+template <int Groups>
 DEVICE void end_values(const ColumnTeam& team, int stage, Running& running, Handovers& handovers) {
-  panels_wait<0>();
+  panels_wait<Groups>();
   hold_tiles(running.values);
   if (lane_index() == 0) hand_over(&handovers.keys_empty[stage][stage == team.number ? 0 : 1]);
 }
@@ -210,17 +209,18 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
 #pragma unroll
   for (int tile = 0; tile < kValueTiles; tile++) clear_tile(running.values[tile]);
   Tile scores[kPositionTiles];
-  Fragment weights[kPositionTiles], others[kPositionTiles];
+  Fragment weights[kPositionTiles];
   float before[2];
 
   int round = 1;
   if (team.number == 0) {
     stage_filled();
-    begin_scores(team, 0, handovers, scores);
+    begin_scores<0>(team, 0, handovers, scores);
+    begin_scores<1>(team, 0, handovers, scores);
     panels_wait<0>();
     pass_scores(team, work, 0, scores, running, before, weights, exchange, handovers);
     begin_values(team, team.number, running, weights);
-    end_values(team, team.number, running, handovers);
+    end_values<0>(team, team.number, running, handovers);
     stage_used();
     round = 2;
   }
@@ -228,21 +228,23 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
 #pragma unroll 1
   for (; round < work.count; round += 2) {
     stage_filled();
-    begin_scores(team, round, handovers, scores);
-    begin_other_values(team, round - 1, running, exchange, handovers, others);
-    panels_wait<1>();
+    // The values between the two parts of the scores: their stage is free again while the second part runs.
+    begin_scores<0>(team, round, handovers, scores);
+    begin_other_values(team, round - 1, running, exchange, handovers, weights);
+    begin_scores<1>(team, round, handovers, scores);
+    end_values<1>(team, 1 - team.number, running, handovers);
+    panels_wait<0>();
     pass_scores(team, work, round, scores, running, before, weights, exchange, handovers);
-    end_values(team, 1 - team.number, running, handovers);
     rescale_values(running, before);
     begin_values(team, team.number, running, weights);
-    end_values(team, team.number, running, handovers);
+    end_values<0>(team, team.number, running, handovers);
     stage_used();
     pass_turn();
   }
   if (round == work.count) {
     stage_filled();
-    begin_other_values(team, round - 1, running, exchange, handovers, others);
-    end_values(team, 1 - team.number, running, handovers);
+    begin_other_values(team, round - 1, running, exchange, handovers, weights);
+    end_values<0>(team, 1 - team.number, running, handovers);
     stage_used();
   }
   Totals& totals = *reinterpret_cast<Totals*>(shared);
@@ -251,8 +253,8 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
   add_totals(totals, 1 - team.number, running.total);
   users_barrier<kComputingThreads>();
   end_totals(a, work.head, running);
-  write_results(a, work.first_token, work.tokens, work.head * VALUE_WIDTH + team.number * kTeamColumns, running,
-                reinterpret_cast<float*>(shared) + wave_index() * kResultFloats);
+  write_wide_results(a, work.first_token, work.tokens, work.head * VALUE_WIDTH + team.number * kTeamColumns, running,
+                     reinterpret_cast<float*>(shared) + wave_index() * kWaveResultFloats);
 }
 
 KERNEL(attention_wide_flash, AttentionWideFlashArguments, kThreads) {
