@@ -97,8 +97,8 @@ DEVICE int parity_of(int round) { return round >> 1 & 1; }
 DEVICE int panel_of_part(int stage, int part) { return (stage ^ part) * kHalfPanels; }
 DEVICE u8* keys_of(u8* shared, int stage) { return shared + kStagesOffset + stage * kKeyBytes; }
 
-/** A turn of the other team (device/handover.h). */
-DEVICE void pass_turn() {
+/** A round of the other team, whose turn it is (device/handover.h). */
+DEVICE void other_round() {
   stage_filled();
   stage_used();
 }
@@ -117,9 +117,9 @@ DEVICE void bring_tiles(const AttentionWideFlashArguments& a, const Work& work, 
       hand_over_copies(&handovers.keys_full[stage][part]);
     }
     if (round + 1 < work.count) rows = find_rows(work, layer.keys, a.kv_heads, round + 1);
-    pass_turn();
+    other_round();
   }
-  pass_turn();
+  other_round();
 }
 
 /** What a computing team works with. */
@@ -224,7 +224,7 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
     stage_used();
     round = 2;
   }
-  pass_turn();
+  other_round();
 #pragma unroll 1
   for (; round < work.count; round += 2) {
     stage_filled();
@@ -239,7 +239,7 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
     begin_values(team, team.number, running, weights);
     end_values<0>(team, team.number, running, handovers);
     stage_used();
-    pass_turn();
+    other_round();
   }
   if (round == work.count) {
     stage_filled();

@@ -6,12 +6,15 @@ import type { StepInput } from "../../src/backends/contract.js";
 import type { GpuBackend } from "../../src/backends/gpu/backend.js";
 import { attentionCase, type AttentionAttributes, type Heads } from "../conformance/attention-case.js";
 import { hiddenOf, normalisedError, plainStep, runSteps } from "../conformance/harness.js";
+import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
 import { referenceSteps } from "../conformance/reference-results.js";
 import { describeEmulator } from "./emulator/build.js";
 import { openWideBackend } from "./pretended-device.js";
 
 /** Of the squared error to the squared result: queries and weights are f16. */
 const TOLERANCE = 1e-6;
+/** Of layers whose matmuls round their inputs to f16 or 8 bits. */
+const LAYER_TOLERANCE = 2e-4;
 const BLOCK_TOKENS = 32;
 const ROWS = 512;
 const OUTPUTS = 24;
@@ -74,5 +77,14 @@ describeEmulator("wide flash attention", () => {
     const [expected, found] = [await referenceSteps(wanted, steps), await runSteps(backend, wanted, steps)];
     for (const [index, rows] of found.entries())
       expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(TOLERANCE);
+  });
+
+  it.each(LATENT_LAYERS.slice(0, 1))("gives a layer's matmul what it takes, $title", async (layer) => {
+    const wanted = latentLayerCase(layer);
+    const steps = latentSteps([12]);
+    const width = layer.heads * layer.valueWidth;
+    const [expected, found] = [await referenceSteps(wanted, steps), await runSteps(backend, wanted, steps)];
+    for (const [index, rows] of found.entries())
+      expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(LAYER_TOLERANCE);
   });
 });
