@@ -13,6 +13,11 @@ constexpr int kTeamThreads = 128;
 constexpr int kTileTokens = 64;
 constexpr int kTilePositions = TILE_POSITIONS;
 constexpr int kPositionTiles = kTilePositions / 16;
+/**
+ * By how much scores, which are exponents of two, may pass what a row's scores are lowered by before sums so far are
+ * multiplied: f16 has room for larger weights, and where sums are many that is rarely worth it.
+ */
+constexpr float kHeadroom = VALUE_PARTS > 1 ? 8.0f : 0.0f;
 /** Columns of the values that a team sums up. */
 constexpr int kTeamColumns = VALUE_WIDTH / VALUE_PARTS;
 constexpr int kValueTiles = kTeamColumns / 16;
@@ -23,6 +28,7 @@ constexpr int kKeyBytes = KEY_WIDTH / 64 * kPanelBytes;
 constexpr int kValueBytes = VALUE_WIDTH / 64 * kPanelBytes;
 
 struct Running {
+  /** What scores are lowered by: the highest so far, or less by at most kHeadroom. */
   float highest[2];
   /** This lane's part. */
   float total[2];
@@ -76,7 +82,10 @@ DEVICE void mask_scores(Tile (&scores)[kPositionTiles], int first, int own_posit
   }
 }
 
-/** A row's highest score from now on; `before` is what everything summed up so far has to be multiplied by. Returns what scores are lowered by. */
+/**
+ * The running highest score of a row from now on; `before` is what everything summed up so far has to be multiplied by. Returns
+ * what scores are lowered by.
+ */
 DEVICE float raise_highest(Running& running, int slot, float highest, float& before) {
   const float base = highest == negative_infinity() ? 0.0f : highest;
   before = exponential2(running.highest[slot] - base);
@@ -98,6 +107,7 @@ DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running, float
   for (int slot = 0; slot < 2; slot++) {
     highest[slot] = max_number(highest[slot], wave_xor(highest[slot], 1));
     highest[slot] = max_number(highest[slot], wave_xor(highest[slot], 2));
+    if (kHeadroom > 0.0f && highest[slot] <= running.highest[slot] + kHeadroom) highest[slot] = running.highest[slot];
     highest[slot] = raise_highest(running, slot, highest[slot], before[slot]);
   }
 #pragma unroll

@@ -30,6 +30,7 @@ const CASES: readonly WideFlashCase[] = [
   { title: "two heads of 576 and 512", heads: 2, kvHeads: 1, keyWidth: 576, valueWidth: 512 },
   { title: "heads of 320 and 256 in blocks of 16", ...SMALL, keyWidth: 320, valueWidth: 256, blockTokens: 16 },
   { title: "a soft-cap and sinks", ...SMALL, attributes: { softCap: 5, sinks: [0.5, -3] }, blockTokens: 64 },
+  { title: "scores that rise by more than weights have room for", ...SMALL, attributes: { scale: 0.2 } },
   { title: "keys of values alone with a window", ...SMALL, keyWidth: 128, attributes: { window: 70 } },
   {
     title: "two kv heads with chunks in blocks of two tiles",
