@@ -9,32 +9,39 @@ constexpr int kResultColumns = 32;
 constexpr int kResultFloats = 16 * kResultColumns;
 
 /**
- * A tile's 64 queries of a head, times the scale and log2 e, by Threads; rows that are not there as zeros. Neighbouring lanes
- * have neighbouring columns, one at a time: a view of columns begins anywhere. Many loads are under way at once.
+ * A tile's 64 queries of a head, times the scale and log2 e, by Threads; rows that are not there as zeros. A wave has whole
+ * rows, and its lanes neighbouring columns of a panel, one at a time: a view of columns begins anywhere. Many loads are under
+ * way at once.
  */
 template <int Threads, typename Arguments>
 DEVICE void stage_queries(const Arguments& a, int first_token, int tokens, int head, int first_position, u8* target) {
-  constexpr int Pairs = KEY_WIDTH / 2, Own = kTileTokens * Pairs / Threads;
-  constexpr int Batch = Own % 24 == 0 ? 24 : Own % 16 == 0 ? 16 : 8;
-  static_assert(Own % Batch == 0, "whole batches");
-  const float* const queries = a.query + u64(first_token) * u64(a.query_stride) + u64(head * KEY_WIDTH);
+  constexpr int Panels = KEY_WIDTH / kPanelColumns, Waves = Threads / WAVE, Rows = Panels > 4 ? 4 : 8;
+  static_assert(2 * WAVE == kPanelColumns && kTileTokens % (Waves * Rows) == 0, "whole panels and rounds");
+  const int lane = lane_index();
+  const float* const queries = a.query + u64(first_token) * u64(a.query_stride) + u64(head * KEY_WIDTH + 2 * lane);
 #pragma unroll 1
-  for (int first = thread_index() % Threads; first < kTileTokens * Pairs; first += Batch * Threads) {
-    float low[Batch], high[Batch];
+  for (int first = wave_index() % Waves; first < kTileTokens; first += Waves * Rows) {
+    float low[Rows][Panels], high[Rows][Panels];
 #pragma unroll
-    for (int item = 0; item < Batch; item++) {
-      const int index = first + item * Threads;
-      const float* const from = queries + u64(min(index / Pairs, tokens - 1)) * u64(a.query_stride) + index % Pairs * 2;
-      low[item] = from[0];
-      high[item] = from[1];
+    for (int index = 0; index < Rows; index++) {
+      const float* const from = queries + u64(min(first + index * Waves, tokens - 1)) * u64(a.query_stride);
+#pragma unroll
+      for (int panel = 0; panel < Panels; panel++) {
+        low[index][panel] = from[panel * kPanelColumns];
+        high[index][panel] = from[panel * kPanelColumns + 1];
+      }
     }
 #pragma unroll
-    for (int item = 0; item < Batch; item++) {
-      const int index = first + item * Threads, row = index / Pairs, column = index % Pairs * 2;
-      const float factor = row < tokens ? score_factor(a.scale, first_position + row) : 0.0f;
-      const u32 word = u32(saturated_half(low[item] * factor)) | u32(saturated_half(high[item] * factor)) << 16;
-      *reinterpret_cast<u32*>(target + column / 64 * kQueryPanelBytes + panel_chunk(row, column / 8 % 8) +
-                              column % 8 * 2) = row < tokens ? word : 0;
+    for (int index = 0; index < Rows; index++) {
+      const int row = first + index * Waves;
+      const float factor = score_factor(a.scale, first_position + row);
+      u8* const to = target + panel_chunk(row, lane / 4) + lane % 4 * 4;
+#pragma unroll
+      for (int panel = 0; panel < Panels; panel++) {
+        const u32 word =
+            u32(saturated_half(low[index][panel] * factor)) | u32(saturated_half(high[index][panel] * factor)) << 16;
+        *reinterpret_cast<u32*>(to + panel * kQueryPanelBytes) = row < tokens ? word : 0;
+      }
     }
   }
 }
