@@ -1,13 +1,26 @@
-// One tile of positions of attention/flash.hip: the queries of four waves against its keys, the softmax so far, and the
-// weighted values, 16 rows of queries a wave. Defines: those of attention/flash.hip.
+// One tile of positions of attention/flash.hip and attention/wide-flash.hip: the queries of four waves against its keys, the
+// softmax so far, and the weighted values, 16 rows of queries a wave. Defines: those of attention/flash.hip, and VALUE_PARTS
+// if teams of four waves divide the columns of the values among them.
 #pragma once
 #include "attention/attributes.h"
 #include "device/wide-panels.h"
+#ifndef VALUE_PARTS
+#define VALUE_PARTS 1
+#endif
 
+/** Four waves. */
+constexpr int kTeamThreads = 128;
 constexpr int kTileTokens = 64;
 constexpr int kTilePositions = TILE_POSITIONS;
 constexpr int kPositionTiles = kTilePositions / 16;
-constexpr int kValueTiles = VALUE_WIDTH / 16;
+/**
+ * By how much scores, which are exponents of two, may pass what a row's scores are lowered by before sums so far are
+ * multiplied: f16 has room for larger weights, and where sums are many that is rarely worth it.
+ */
+constexpr float kHeadroom = VALUE_PARTS > 1 ? 8.0f : 0.0f;
+/** Columns of the values that a team sums up. */
+constexpr int kTeamColumns = VALUE_WIDTH / VALUE_PARTS;
+constexpr int kValueTiles = kTeamColumns / 16;
 constexpr int kQueryPanelBytes = kTileTokens * kPanelRowBytes;
 constexpr int kQueryBytes = KEY_WIDTH / 64 * kQueryPanelBytes;
 constexpr int kPanelBytes = kTilePositions * kPanelRowBytes;
@@ -15,10 +28,16 @@ constexpr int kKeyBytes = KEY_WIDTH / 64 * kPanelBytes;
 constexpr int kValueBytes = VALUE_WIDTH / 64 * kPanelBytes;
 
 struct Running {
+  /** What scores are lowered by: the highest so far, or less by at most kHeadroom. */
   float highest[2];
   /** This lane's part. */
   float total[2];
   Tile values[kValueTiles];
+};
+
+/** Numbers of a lane's two rows, or of neighbouring columns. */
+struct alignas(8) FloatPair {
+  float of[2];
 };
 
 DEVICE int slot_of(int element) { return (element >> 1) & 1; }
@@ -63,6 +82,18 @@ DEVICE void mask_scores(Tile (&scores)[kPositionTiles], int first, int own_posit
   }
 }
 
+/**
+ * The running highest score of a row from now on; `before` is what everything summed up so far has to be multiplied by. Returns
+ * what scores are lowered by.
+ */
+DEVICE float raise_highest(Running& running, int slot, float highest, float& before) {
+  const float base = highest == negative_infinity() ? 0.0f : highest;
+  before = exponential2(running.highest[slot] - base);
+  running.highest[slot] = highest;
+  running.total[slot] *= before;
+  return base;
+}
+
 /** Scores become weights; `before` is what everything summed up so far has to be multiplied by. */
 DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running, float (&before)[2]) {
   float highest[2] = {running.highest[0], running.highest[1]};
@@ -76,11 +107,8 @@ DEVICE void weigh_scores(Tile (&scores)[kPositionTiles], Running& running, float
   for (int slot = 0; slot < 2; slot++) {
     highest[slot] = max_number(highest[slot], wave_xor(highest[slot], 1));
     highest[slot] = max_number(highest[slot], wave_xor(highest[slot], 2));
-    const float base = highest[slot] == negative_infinity() ? 0.0f : highest[slot];
-    before[slot] = exponential2(running.highest[slot] - base);
-    running.highest[slot] = highest[slot];
-    running.total[slot] *= before[slot];
-    highest[slot] = base;
+    if (kHeadroom > 0.0f && highest[slot] <= running.highest[slot] + kHeadroom) highest[slot] = running.highest[slot];
+    highest[slot] = raise_highest(running, slot, highest[slot], before[slot]);
   }
 #pragma unroll
   for (int tile = 0; tile < kPositionTiles; tile++) {
@@ -103,22 +131,32 @@ DEVICE void rescale_values(Running& running, const float (&before)[2]) {
   }
 }
 
+/** What some panels of queries and keys give to the scores of a tile, under way; `keep`: to what others have given. */
+template <int Panels>
+DEVICE void score_panels(Tile (&scores)[kPositionTiles], PanelPlace queries, PanelPlace keys, bool keep) {
+#pragma unroll
+  for (int step = 0; step < Panels * 4; step++) {
+    multiply_rows<kTilePositions>(scores, bytes_on(queries, step / 4 * kQueryPanelBytes + step % 4 * 32),
+                                  bytes_on(keys, step / 4 * kPanelBytes + step % 4 * 32), keep || step > 0);
+  }
+}
+
 /** Scores of a tile, under way. */
 DEVICE void score_tile(Tile (&scores)[kPositionTiles], PanelPlace queries, PanelPlace keys) {
-#pragma unroll
-  for (int step = 0; step < KEY_WIDTH / 16; step++) {
-    multiply_rows<kTilePositions>(scores, bytes_on(queries, step / 4 * kQueryPanelBytes + step % 4 * 32),
-                                  bytes_on(keys, step / 4 * kPanelBytes + step % 4 * 32), step > 0);
-  }
+  score_panels<KEY_WIDTH / 64>(scores, queries, keys, false);
 }
 
 DEVICE void add_tile(Running& running, const Fragment (&weights)[kPositionTiles], PanelPlace values) {
 #pragma unroll
   for (int tile = 0; tile < kPositionTiles; tile++) {
-    if (VALUE_WIDTH == 64) multiply_columns<64>(running.values, weights[tile], bytes_on(values, tile * 2048));
-    if (VALUE_WIDTH >= 128) multiply_columns<128>(running.values, weights[tile], bytes_on(values, tile * 2048));
-    if (VALUE_WIDTH == 256)
-      multiply_columns<128>(running.values + 8, weights[tile], bytes_on(values, 2 * kPanelBytes + tile * 2048));
+    const PanelPlace place = bytes_on(values, tile * 2048);
+    if (kTeamColumns == 64) multiply_columns<64>(running.values, weights[tile], place);
+    if (kTeamColumns == 128) multiply_columns<128>(running.values, weights[tile], place);
+    if (kTeamColumns == 256 && VALUE_PARTS == 1) {
+      multiply_columns<128>(running.values, weights[tile], place);
+      multiply_columns<128>(running.values + 8, weights[tile], bytes_on(place, 2 * kPanelBytes));
+    }
+    if (kTeamColumns == 256 && VALUE_PARTS > 1) multiply_columns<256>(running.values, weights[tile], place);
   }
 }
 

@@ -12,6 +12,7 @@
 // v1  On an H200, 32 query and 8 kv heads of 128: 0.246 ms for 512 tokens at depth 16,384 (568 TFLOP/s; attention/tiled.hip
 //     0.741 ms), 0.336 ms for 4,096 tokens at depth 0 (410; 0.730 ms). The sums so far are multiplied only where a highest
 //     score has changed: 0.271 ms without. Three stages, and turns of the two teams kept apart by barriers: no change.
+// v2  Queries are loaded by neighbouring lanes, many at a time. Not measured yet.
 #ifndef TEAMS
 #define TEAMS 3
 #endif
@@ -29,12 +30,10 @@
 #include "attention/kv-cache.h"
 #include "device/async-copy.h"
 #include "device/handover.h"
-#include "attention/flash-tile.h"
-#include "attention/output.h"
+#include "attention/flash-rows.h"
 
 static_assert(KV_TYPE == 1 && KEY_WIDTH % 64 == 0 && VALUE_WIDTH % 64 == 0, "rows of whole panels of f16");
 
-constexpr int kTeamThreads = 128;
 constexpr int kThreads = TEAMS * kTeamThreads;
 /** Query heads of a block: the last team brings keys and values. */
 constexpr int kHeads = TEAMS - 1;
@@ -155,67 +154,11 @@ DEVICE void bring_tiles(const AttentionTiledArguments& a, const Work& work, u8* 
   }
 }
 
-/** The team's 64 queries, times the scale and log2 e; rows that are not there as zeros. */
-DEVICE void stage_queries(const AttentionTiledArguments& a, const Work& work, int head, u8* target) {
-  constexpr int Chunks = KEY_WIDTH / 8;
-#pragma unroll 4
-  for (int index = thread_index() % kTeamThreads; index < kTileTokens * Chunks; index += kTeamThreads) {
-    const int row = index / Chunks, chunk = index % Chunks;
-    const float factor = score_factor(a.scale, work.first_position + row);
-    u32 words[4] = {};
-    if (row < work.tokens) {
-      const float* const from =
-          a.query + u64(work.first_token + row) * u64(a.query_stride) + u64(head * KEY_WIDTH + chunk * 8);
-#pragma unroll
-      for (int pair = 0; pair < 4; pair++)
-        words[pair] = u32(saturated_half(from[pair * 2] * factor)) | u32(saturated_half(from[pair * 2 + 1] * factor))
-                                                                         << 16;
-    }
-    *reinterpret_cast<Words4*>(target + chunk / 8 * kQueryPanelBytes + panel_chunk(row, chunk % 8)) = {
-        words[0], words[1], words[2], words[3]};
-  }
-}
-
-/** The results, 32 columns at a time through this wave's part of shared memory. */
-DEVICE void write_results(const AttentionTiledArguments& a, const Work& work, int head, bool wanted, Running& running,
-                          float* own) {
-  constexpr int Columns = 32;
-  const int wave = wave_index() % 4;
-#pragma unroll
-  for (int slot = 0; slot < 2; slot++) {
-    running.total[slot] += wave_xor(running.total[slot], 1);
-    running.total[slot] += wave_xor(running.total[slot], 2);
-    const float base = running.highest[slot] == negative_infinity() ? 0.0f : running.highest[slot];
-    running.total[slot] = 1.0f / with_sink(a, head, base, running.total[slot]);
-  }
-#pragma unroll
-  for (int part = 0; part < VALUE_WIDTH; part += Columns) {
-    wave_barrier();
-#pragma unroll
-    for (int tile = 0; tile < Columns / 16; tile++) {
-#pragma unroll
-      for (int element = 0; element < kTileElements; element++) {
-        const int row = tile_row(element);
-        own[row * Columns + ((tile * 16 + tile_column(element)) ^ (row % 8 * 4))] =
-            running.values[part / 16 + tile].values[element] * running.total[slot_of(element)];
-      }
-    }
-    wave_barrier();
-    if (!wanted) continue;
-#pragma unroll 4
-    for (int row = 0; row < 16; row++) {
-      const int token = wave * 16 + row;
-      write_column(a, work.first_token + token, head * VALUE_WIDTH + part + lane_index(), token < work.tokens,
-                   own[row * Columns + (lane_index() ^ (row % 8 * 4))]);
-    }
-  }
-}
-
 DEVICE void attend(const AttentionTiledArguments& a, const Work& work, int team, int own_head, u8* shared,
                    Handovers& handovers) {
   u8* const queries = shared + team * kQueryBytes;
   const int head = work.kv_head * GROUP + min(own_head, GROUP - 1);
-  stage_queries(a, work, head, queries);
+  stage_queries<kTeamThreads>(a, work.first_token, work.tokens, head, work.first_position, queries);
   panels_written();
   four_waves_barrier(team);
   const PanelPlace query_place = rows_place(queries);
@@ -288,8 +231,9 @@ DEVICE void attend(const AttentionTiledArguments& a, const Work& work, int team,
   stage_used();
   // All four waves are done with their queries, whose place the results take.
   four_waves_barrier(team);
-  write_results(a, work, head, own_head < GROUP, running,
-                reinterpret_cast<float*>(queries) + wave_index() % 4 * 16 * 32);
+  end_totals(a, head, running);
+  write_results(a, work.first_token, own_head < GROUP ? work.tokens : 0, head * VALUE_WIDTH, running,
+                reinterpret_cast<float*>(queries) + wave_index() % 4 * kResultFloats);
 }
 
 KERNEL(attention_flash, AttentionTiledArguments, kThreads) {

@@ -36,6 +36,12 @@ DEVICE PanelPlace columns_place(const u8* shared, int panel_bytes) {
 }
 DEVICE PanelPlace bytes_on(PanelPlace place, int bytes) { return place + u64(bytes >> 4); }
 
+/** The same; what lies on from it is computed from here on, instead of kept in registers all along. */
+DEVICE PanelPlace place_anew(PanelPlace place) {
+  asm volatile("" : "+l"(place));
+  return place;
+}
+
 DEVICE void panels_written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 DEVICE void panels_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void panels_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -72,6 +78,12 @@ DEVICE float max_number(float left, float right) { return fmaxf(left, right); }
   PANEL_SUMS_32                                                                                            \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
   "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PANEL_SUMS_128                                                                                \
+  PANEL_SUMS_64                                                                                       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82,"  \
+  " %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101," \
+  " %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117,"  \
+  " %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define PANEL_LEFT "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3])
 
 template <int Columns>
@@ -117,9 +129,24 @@ struct PanelMatmul<128> {
   }
 };
 
+template <>
+struct PanelMatmul<256> {
+  DEVICE void columns(Tile* sums, const Fragment& left, PanelPlace right) {
+    asm volatile(
+        "{ .reg .pred keep; setp.ne.b32 keep, %133, 0;"
+        " wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 " PANEL_SUMS_128
+        "}, {%128, %129, %130, %131}, %132, keep, 1, 1, 1; }"
+        : PANEL_TILE(0), PANEL_TILE(1), PANEL_TILE(2), PANEL_TILE(3), PANEL_TILE(4), PANEL_TILE(5), PANEL_TILE(6),
+          PANEL_TILE(7), PANEL_TILE(8), PANEL_TILE(9), PANEL_TILE(10), PANEL_TILE(11), PANEL_TILE(12), PANEL_TILE(13),
+          PANEL_TILE(14), PANEL_TILE(15)
+        : PANEL_LEFT, "l"(right), "r"(1));
+  }
+};
+
 #undef PANEL_TILE
 #undef PANEL_SUMS_32
 #undef PANEL_SUMS_64
+#undef PANEL_SUMS_128
 #undef PANEL_LEFT
 
 template <int Columns>
@@ -141,6 +168,8 @@ struct PanelPlace {
 DEVICE PanelPlace rows_place(const u8* shared) { return {shared, 0}; }
 DEVICE PanelPlace columns_place(const u8* shared, int panel_bytes) { return {shared, panel_bytes}; }
 DEVICE PanelPlace bytes_on(PanelPlace place, int bytes) { return {place.address + bytes, place.panel_bytes}; }
+
+DEVICE PanelPlace place_anew(PanelPlace place) { return place; }
 
 DEVICE void panels_written() {}
 DEVICE void panels_begin() {}

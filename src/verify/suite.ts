@@ -139,6 +139,8 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
       attention(`heads of ${width}`, { heads: 4, kvHeads: 1, keyWidth: width, valueWidth: width }, "f16"),
     ),
     ...attributes(),
+    wideLatent({}),
+    ...(full ? [wideLatent({ window: 100, softCap: 5, sinks: [0.5, -1] })] : []),
   ],
   glu: () => ACTIVATIONS.map((activation) => ofRows(activation, () => rows.createGluCase(96, activation))),
   add: () => [ofRows("96", () => rows.createAddCase(96))],
@@ -255,6 +257,21 @@ function latent(): VerifyCase {
     name: "latent attention",
     make: () => createLatentCase({ heads: 4, latentWidth: 64, rotaryWidth: 32 }, "f16", SEQUENCE_TOKENS),
     steps: SEQUENCE,
+    tolerance: ATTENTION,
+  };
+}
+
+/**
+ * Heads of GLM and DeepSeek, over enough tiles of positions that blocks use every stage of their memory several times, and with
+ * scores so far apart that the highest of a row is passed by much.
+ */
+function wideLatent(form: AttentionAttributes): VerifyCase {
+  const [heads, tokens] = [{ heads: 2, kvHeads: 1, keyWidth: 576, valueWidth: 512 }, 512];
+  const cache = { type: "f16", blockTokens: FORM_BLOCK_TOKENS, blocks: tokens / FORM_BLOCK_TOKENS } as const;
+  return {
+    name: `latent heads of 576 and 512${Object.keys(form).length > 0 ? " with attributes" : ""}`,
+    make: () => createAttentionCase(heads, cache, tokens, { scale: 0.1, valuesInKeys: true, ...form }),
+    steps: [spreadRows(90, 12), spreadRows(400, 40, 90), plainStep(1, { first: 490 })],
     tolerance: ATTENTION,
   };
 }

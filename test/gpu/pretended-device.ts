@@ -14,14 +14,20 @@ export interface Pretence {
   readonly sharedBytes?: number;
 }
 
-/** The same runtime with devices that say they are of this architecture. */
+/** What the plain form of matrix units needs of a block's shared memory (device/matrix-unit-amd.h): eight waves, 1 KiB each. */
+const PLAIN_MATRIX_BYTES = 8 * 1024;
+
+/** The same runtime with devices that say they are of this architecture, and that blocks have so much shared memory. */
 export function pretending(
   { driver, compiler }: Pick<DetectedHip, "driver" | "compiler">,
   pretended: string,
+  sharedBytes?: number,
 ): { readonly driver: GpuDriver; readonly compiler: GpuCompiler } {
   const [{ architecture }] = driver.devices();
   return {
-    driver: watchDriver(driver, ({ properties }) => ({ properties: { ...properties, architecture: pretended } })),
+    driver: watchDriver(driver, ({ properties }) => ({
+      properties: { ...properties, architecture: pretended, ...(sharedBytes === undefined ? {} : { sharedBytes }) },
+    })),
     // The host's compiler knows the card that the device is.
     compiler: {
       identity: compiler.identity,
@@ -36,8 +42,11 @@ export function pretending(
 }
 
 export function openPretended({ architecture, waveSize, sharedBytes }: Pretence): GpuBackend {
-  const settings = { waveSize, ...(sharedBytes === undefined ? {} : { sharedBytes }) };
-  const hip = pretending(emulatedHip(`${architecture}-${waveSize}`, settings), architecture);
+  const settings = {
+    waveSize,
+    ...(sharedBytes === undefined ? {} : { sharedBytes: sharedBytes + PLAIN_MATRIX_BYTES }),
+  };
+  const hip = pretending(emulatedHip(`${architecture}-${waveSize}`, settings), architecture, sharedBytes);
   return openGpuBackend({ ...hip, name: "hip", backendOptions: {} });
 }
 

@@ -46,6 +46,7 @@ export const NVIDIA_TARGETS = [nvidia("sm_80", 108, 163, 40), nvidia("sm_90", 13
 /** Kernel files that only some architectures have. */
 const OWN_FILES: Readonly<Record<string, readonly string[]>> = {
   "attention/flash": ["sm_90"],
+  "attention/wide-flash": ["sm_90"],
   "matmul/grouped-wide": ["sm_90"],
   "matmul/wide-gemm": ["sm_90"],
   "matmul/int8-gemm": ["gfx942", "gfx950", "gfx1200", "gfx1201"],

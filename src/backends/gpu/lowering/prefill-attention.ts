@@ -1,5 +1,5 @@
-// Launches of prefill attention (attention/flash.hip, wide-tiled.hip, tiled.hip): a block has a tile of neighbouring tokens of
-// one sequence. Steps with few tiles for a device and steps with many have free parameters of their own.
+// Launches of prefill attention (attention/flash.hip, wide-flash.hip, wide-tiled.hip, tiled.hip): a block has a tile of
+// neighbouring tokens of one sequence. Steps with few tiles for a device and steps with many have free parameters of their own.
 
 import type { AttentionOperation } from "../../../graph/operation.js";
 import {
@@ -13,6 +13,7 @@ import { TILE_TOKENS } from "../memory/kv-layout.js";
 import { isTiledShape, type TiledParameters, tiledShape, usualTiledParameters } from "../memory/tiled-attention.js";
 import { transposedShape } from "../memory/transposed-attention.js";
 import { wideTiledShape } from "../memory/wide-attention.js";
+import { wideFlashShape } from "../memory/wide-flash-attention.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { writtenOutput } from "./attention-output.js";
 import { attentionDefines, attentionKey } from "./attributes.js";
@@ -64,6 +65,9 @@ function prefillKernel(context: LoweringContext, operation: AttentionOperation):
   const { heads } = operation;
   const flash = flashKernel(context, operation);
   if (flash !== undefined) return flash;
+  const wideFlash = wideFlashShape(type, operation, limits.blockTokens, device);
+  if (wideFlash !== undefined)
+    return { file: "attention/wide-flash", kernel: "attention_wide_flash", usual: wideFlash };
   const wide = wideTiledShape(type, operation, device);
   if (wide !== undefined) {
     const usual = { ...wide, blocks: (heads * TILE_TOKENS) / wide.rows };

@@ -6,7 +6,7 @@ import type { KvCacheType } from "../../contract.js";
 import type { GpuProperties } from "../drivers/shared/driver.js";
 
 /** What of a device the choice depends on. */
-type FlashDevice = Pick<GpuProperties, "sharedBytes"> & Partial<Pick<GpuProperties, "architecture">>;
+export type FlashDevice = Pick<GpuProperties, "sharedBytes"> & Partial<Pick<GpuProperties, "architecture">>;
 
 /** Query heads of a block, positions at a time, stages of keys and of values. */
 export type FlashParameters = Readonly<Record<"heads" | "positions" | "stages", number>>;
@@ -52,16 +52,22 @@ const WAVE_LANES = 32;
 const HALF_BYTES = 2;
 const PANEL_ALIGNMENT_BYTES = 1024;
 
+/** Whether a device has the products of kernels/device/wide-panels.h. */
+export function hasWidePanels({ architecture }: FlashDevice): boolean {
+  return architecture !== undefined && FLASH_ARCHITECTURES.has(architecture);
+}
+
 /** Undefined if another kernel computes these heads. */
 export function flashRequest(
   type: KvCacheType,
   operation: AttentionOperation,
   blockTokens: number,
-  { architecture, sharedBytes: availableBytes }: FlashDevice,
+  device: FlashDevice,
 ): FlashRequest | undefined {
   const { heads, kvHeads, keyWidth, valueWidth, valuesInKeys = false } = operation;
-  if (architecture === undefined || !FLASH_ARCHITECTURES.has(architecture)) return undefined;
+  if (!hasWidePanels(device)) return undefined;
   if (type !== "f16" || keyWidth !== valueWidth || valuesInKeys || !POSITIONS.has(keyWidth)) return undefined;
+  const { sharedBytes: availableBytes } = device;
   const request = { kvHeads, group: heads / kvHeads, width: keyWidth, blockTokens, availableBytes };
   return isFlashShape(request, usualFlashParameters(request)) ? request : undefined;
 }
@@ -106,8 +112,8 @@ export function flashShape(
   };
 }
 
-/** Tiles are whole blocks of the cache or parts of one, and rounds of copies do not leave a block. */
-function takesBlocks(positions: number, blockTokens: number): boolean {
+/** Whether tiles of so many positions are whole blocks of the cache or parts of one, and rounds of copies do not leave a block. */
+export function takesBlocks(positions: number, blockTokens: number): boolean {
   const rowsAtOnce = 16;
   if (blockTokens >= positions) return blockTokens % positions === 0;
   return positions % blockTokens === 0 && blockTokens % rowsAtOnce === 0 && positions / blockTokens <= WAVE_LANES;
