@@ -7,7 +7,7 @@ import { layoutByName, SUPPORTED, type SupportedTypeName } from "../quant/layout
 import { createAttentionCase, type AttentionAttributes, type Heads } from "./attention-cases.js";
 import { createLatentCase, createMixedLayersCase, createPreparedCase, FORM_BLOCK_TOKENS } from "./attention-forms.js";
 import { createGroupedCase, createMixtureCase, isPlainType } from "./expert-cases.js";
-import { createMatmulCase } from "./matmul-cases.js";
+import { createExactMatmulCase, createMatmulCase, type ExactMatmulShape } from "./matmul-cases.js";
 import { plainStep, type ProgramCase } from "./program-case.js";
 import {
   createConvCase,
@@ -58,6 +58,17 @@ const MORE_COUNTS = [...COUNTS, 3, 16, 40];
 /** Prompts: several tiles, and as many tokens as a BLAS library computes. */
 const PROMPTS = [130, 400];
 
+/** Dots, and tiles of every size, of one matrix and of two. */
+const EXACT: readonly ExactMatmulShape[] = [
+  { inputs: 2048, outputs: 1 },
+  { inputs: 96, outputs: 3, gated: true, bias: true },
+  { inputs: 2048, outputs: 32 },
+  { inputs: 2048, outputs: 32, gated: true },
+  { inputs: 160, outputs: 33, offset: 3, bias: true },
+  { inputs: 96, outputs: 35, gated: true, bias: true },
+  { inputs: 2048, outputs: 256 },
+];
+
 /** The cases of each family; `full` has more sizes. */
 const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCase[] } = {
   embed: () =>
@@ -83,7 +94,7 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   "layer-norm": () => [64, 80, 1024].map((width) => ofRows(`${width}`, () => rows.createLayerNormCase(width))),
   scale: () => [false, true].map((byTensor) => ofRows(`${byTensor}`, () => rows.createScaleCase(96, byTensor))),
   "quantize-activations": () => [64, 1024].map((width) => ofRows(`${width}`, () => rows.createQuantizeCase(width))),
-  matmul: (full) => TYPES.flatMap((type) => matmuls(type, full)),
+  matmul: (full) => [...TYPES.flatMap((type) => matmuls(type, full)), ...EXACT.map(exactMatmul)],
   "route-experts": () => GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
   "grouped-matmul": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
@@ -205,6 +216,22 @@ function matmuls(type: SupportedTypeName, full: boolean): readonly VerifyCase[] 
     steps: steps(full ? [...MORE_COUNTS, ...PROMPTS] : COUNTS),
     tolerance: MATMUL,
   }));
+}
+
+/** Beside recurrent states F32 weights are multiplied as they are; in prompts by kernels of their own. */
+function exactMatmul(shape: ExactMatmulShape): VerifyCase {
+  const { inputs, outputs, gated = false } = shape;
+  return {
+    name: `F32 beside states, ${inputs} × ${outputs}${gated ? " twice" : ""}`,
+    make: () => createExactMatmulCase(shape, MAX_OUTPUTS),
+    steps: steps([9, ...PROMPTS]).map(withoutStates),
+    tolerance: ROWS,
+  };
+}
+
+/** A step of one sequence that begins with zeros and keeps no state. */
+function withoutStates(step: StepInput): StepInput {
+  return { ...step, stateReads: Int32Array.of(-1), stateWrites: new Int32Array(step.tokens.length).fill(-1) };
 }
 
 /** A prompt, single tokens and a few; then long enough for several splits. */
