@@ -63,4 +63,27 @@ describe("a gated delta net with experts", () => {
     expect([1, 0, 5].map((longestRun) => launch?.choose?.({ ...bucket, longestRun }))).toEqual([0, 1, 1]);
     expect(launch?.variants.map(({ defines }) => defines["CHUNK"])).toEqual([1, 16]);
   });
+
+  it("computes long runs by groups of tokens, but not in deterministic mode", () => {
+    const chosen = (deterministic: boolean): readonly (string | undefined)[] => {
+      const items = lowerStep(context(deterministic).compact, { tokens: "huge", outputs: "small", blas: false });
+      const launch = items.filter(isLaunch).find(({ label }) => label === "delta-net");
+      const sizes = [1, 0, 31, 32, 4096].map((longestRun) => ({ ...decodeSize(16), longestRun }));
+      return sizes.map((size) => launch?.variants[launch.choose?.(size) ?? 0].kernel);
+    };
+    expect(chosen(true)).toEqual(Array.from({ length: 5 }, () => "delta_net"));
+    expect(chosen(false)).toEqual(["delta_net", "delta_net", "delta_net", "delta_net_groups", "delta_net_groups"]);
+  });
+
+  it("joins the matmuls of one input that keep the precision of f32, and has dots for the shared expert's gate", () => {
+    const items = lowerStep(context(false).compact, { tokens: "huge", outputs: "small", blas: false });
+    const launches = items.filter(isLaunch);
+    const joined = launches
+      .filter(({ label }) => label === "gemm of floats")
+      .map(({ variants }) => variants[0].defines);
+    const dots = launches.filter(({ label }) => label === "dots of floats").map(({ variants }) => variants[0].defines);
+    expect(joined[0]).toMatchObject({ MATMULS: 2, TILE_TOKENS: 32, TILE_ROWS: 64, ALIGNED: 1 });
+    expect(joined[1]).toMatchObject({ MATMULS: 1, TILE_TOKENS: 64, TILE_ROWS: 64, ALIGNED: 1 });
+    expect(dots[0]).toMatchObject({ ROWS: 1, ALIGNED: 1 });
+  });
 });

@@ -13,7 +13,7 @@ import type { Support } from "../../contract.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { isAligned } from "./inputs.js";
-import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
+import type { Grid, LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { quadGrid } from "./rows.js";
 
@@ -32,6 +32,12 @@ const CHUNKS = [
   { lines: 256, tokens: 8 },
   { lines: MAX_LINES, tokens: 4 },
 ];
+
+/** Runs from here on are long: the tokens of their groups do not wait for each other (recurrent/delta-groups.h). */
+const MIN_LONG_RUN = 32;
+/** Head widths, and lanes of a column, of the delta net's kernel for long runs. */
+const GROUP_WIDTHS: ReadonlySet<number> = new Set([64, 128]);
+const GROUP_LANES = 16;
 
 function lowerConv(context: LoweringContext, operation: CausalConvOperation): LaunchSpec {
   const { state, weight, bias, activation } = operation;
@@ -90,6 +96,9 @@ function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): 
       heads: valueHeads,
       lines: headWidth,
       columns: headWidth,
+      longRuns: GROUP_WIDTHS.has(headWidth)
+        ? { kernel: "delta_net_groups", defines: { TOKEN_GROUPS: 1, COLUMN_LANES: GROUP_LANES } }
+        : undefined,
     },
     {
       ...gateArguments(alpha, beta),
@@ -135,27 +144,33 @@ interface ScanKernel {
   readonly heads: number;
   readonly lines: number;
   readonly columns: number;
+  /** The form for long runs, whose sums depend on where a run begins; it takes aligned rows alone. */
+  readonly longRuns?: LaunchVariant | undefined;
 }
 
 /** A launch of recurrent/run.h. */
 function scanLaunch(
   context: LoweringContext,
   operation: DeltaNetOperation | SsmScanOperation,
-  { file, kernel, defines, heads, lines, columns }: ScanKernel,
+  { file, kernel, defines, heads, lines, columns, longRuns }: ScanKernel,
   others: LaunchSpec["arguments"],
 ): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const aligned = isAligned(input) && lines % 4 === 0 && columns % 4 === 0 ? 1 : 0;
   const slice = columns > NARROW_SLICE ? SLICE : NARROW_SLICE;
   const blocks = heads * Math.ceil(columns / slice);
+  const common = { ...defines, SLICE: slice, ALIGNED: aligned };
+  const byToken = [1, chunkOf(lines)].map((tokens) => ({ kernel, defines: { ...common, CHUNK: tokens } }));
+  const long = aligned === 1 && !context.options.deterministic ? longRuns : undefined;
+  const variants = long === undefined ? [] : [{ kernel: long.kernel, defines: { ...common, ...long.defines } }];
   return {
     label: operation.kind,
     file,
-    variants: [1, chunkOf(lines)].map((tokens) => ({
-      kernel,
-      defines: { ...defines, SLICE: slice, CHUNK: tokens, ALIGNED: aligned },
-    })),
-    choose: ({ longestRun }) => (longestRun === 1 ? 0 : 1),
+    variants: [...byToken, ...variants],
+    choose: ({ longestRun }) => {
+      if (longestRun === 1) return 0;
+      return long !== undefined && longestRun >= MIN_LONG_RUN ? 2 : 1;
+    },
     arguments: {
       ...context.stateArguments(operation.state),
       input: input.place,
