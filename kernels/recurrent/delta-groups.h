@@ -2,13 +2,13 @@
 // up to token t and R(i, t) those after i up to t, the definition in recurrent/delta-net.hip becomes
 //   d(t) = rate(t) × (v(t) − G(t) Sᵀk(t) − Σ over i < t of R(i, t) (k(i) · k(t)) d(i))
 //   out(t) = scale × (G(t) Sᵀq(t) + Σ over i ≤ t of R(i, t) (k(i) · q(t)) d(i)),    S ← G(8) S + Σ of R(i, 8) k(i) ⊗ d(i)
-// so that the state is read for all products of a group, then changed once, and what depends on the token before is a chain
+// so that the state is read for all dots of a group, then changed once, and what depends on the token before is a chain
 // of 8 short steps in each column. Half of a block's waves have the state and do that. The others bring rows from memory,
-// and compute the gates and products of keys and queries (Factors) of the pass that follows; they meet once in a pass.
+// and compute the gates and dots of keys and queries (Factors) of the pass that follows; they meet once in a pass.
 // A pass is a group, or a part of it that ends with a token whose state is wanted: tokens outside of it have no key and no
 // d, so they change nothing, whatever their numbers are. Groups begin with a run: a token's bits depend on where that is.
 //
-// What a group costs a scheduler of four, each with a wave of both kinds (128 columns, wave of 32): 512 products with the
+// What a group costs a scheduler of four, each with a wave of both kinds (128 columns, wave of 32): 512 dots with the
 // state and 288 to change it, 210 for sums over lanes, about 100 for d and results, 350 of the other wave: 1,460 cycles if
 // all wait for nothing; reads of shared memory and shuffles take a multiprocessor about 1,400. That is 0.1 µs a token.
 #pragma once
@@ -105,8 +105,8 @@ DEVICE void make_factors(const DeltaNetArguments& a, int head, const Window& row
                          Factors& out) {
   const int lane = column_lane(), own = (thread_index() - kThreads) / kColumnLanes, other = lane % kGroup;
   const bool inside = has_token(pass, own);
-  // The products of the own key with all keys, then of the own query with them.
-  float products[2 * kGroup] = {}, squares = 0;
+  // The dots of the own key with all keys, then of the own query with them.
+  float dots[2 * kGroup] = {}, squares = 0;
   {
     const HeldLines key = held_lines(inside ? rows.keys[own] : zeros);
     const HeldLines query = held_lines(inside ? rows.queries[own] : zeros);
@@ -115,17 +115,17 @@ DEVICE void make_factors(const DeltaNetArguments& a, int head, const Window& row
       const HeldLines lines = held_lines(has_token(pass, token) ? rows.keys[token] : zeros);
 #pragma unroll
       for (int line = 0; line < kHeldLines; line++) {
-        products[token] = fma(lines.at[line], key.at[line], products[token]);
-        products[kGroup + token] = fma(lines.at[line], query.at[line], products[kGroup + token]);
+        dots[token] = fma(lines.at[line], key.at[line], dots[token]);
+        dots[kGroup + token] = fma(lines.at[line], query.at[line], dots[kGroup + token]);
       }
     }
 #pragma unroll
     for (int line = 0; line < kHeldLines; line++) squares = fma(query.at[line], query.at[line], squares);
   }
   // A lane is left with one product: of the own key, or from lane 8 on of the own query, with the key of `other`.
-  Fold<2 * kGroup, kColumnLanes / 2, 1>::sum(products);
+  Fold<2 * kGroup, kColumnLanes / 2, 1>::sum(dots);
   const int first_lane = lane_index() - lane;
-  const float key_inverse = inverse_norm(wave_from(products[0], first_lane + own), a.epsilon);
+  const float key_inverse = inverse_norm(wave_from(dots[0], first_lane + own), a.epsilon);
   const float query_inverse = inverse_norm(wave_sum<kColumnLanes>(squares), a.epsilon);
   const float kept = has_token(pass, other) ? delta_kept(a, head, rows.left[other]) : 1.0f;
   float between = 1, before = 1;
@@ -138,9 +138,9 @@ DEVICE void make_factors(const DeltaNetArguments& a, int head, const Window& row
   const float value = inside ? key_inverse * sigmoid(rows.right[own]) : 0.0f;
   const float recalled = inside ? key_inverse * value : 0.0f, read = inside ? a.scale * query_inverse : 0.0f;
   if (lane < kGroup)
-    reinterpret_cast<float*>(out.earlier[own])[other] = other < own ? -recalled * between * products[0] : 0.0f;
+    reinterpret_cast<float*>(out.earlier[own])[other] = other < own ? -recalled * between * dots[0] : 0.0f;
   else
-    reinterpret_cast<float*>(out.added[own])[other] = other <= own ? read * between * products[0] : 0.0f;
+    reinterpret_cast<float*>(out.added[own])[other] = other <= own ? read * between * dots[0] : 0.0f;
   if (lane == 0) {
     out.value[own] = value;
     out.recalled[own] = recalled * before;

@@ -17,10 +17,15 @@ import type { Grid, LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { quadGrid } from "./rows.js";
 
-/** Threads of recurrent/conv.hip, a column each. */
+/** Threads of recurrent/conv.hip, and what each has: the columns of a token, or in long runs those of several tokens. */
 const CONV_THREADS = 256;
-/** Taps of a convolution whose inputs stay in a thread's registers. */
+const CONV_FORMS = [
+  { columns: 1, tokens: 1 },
+  { columns: 4, tokens: 8 },
+] as const;
+/** Taps of a convolution whose inputs stay in a thread's registers, and those of several tokens and columns. */
 const MAX_TAPS = 16;
+const MAX_TILE_TAPS = 4;
 /** Columns that a block holds, of narrow matrices and of others. */
 const NARROW_SLICE = 16;
 const SLICE = 32;
@@ -42,20 +47,23 @@ const GROUP_LANES = 16;
 function lowerConv(context: LoweringContext, operation: CausalConvOperation): LaunchSpec {
   const { state, weight, bias, activation } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  const defines = {
+    TAPS: context.options.weights[weight].shape[0],
+    WEIGHT_TYPE: context.typeOf(weight),
+    BIAS_TYPE: bias === undefined ? -1 : context.typeOf(bias),
+    SILU: activation === "silu" ? 1 : 0,
+  };
+  const takesTiles = isAligned(input) && isAligned(out) && out.width % 4 === 0 && defines.TAPS <= MAX_TILE_TAPS;
+  const forms = takesTiles ? CONV_FORMS : CONV_FORMS.slice(0, 1);
+  const choose = ({ longestRun }: LaunchSize): number => (takesTiles && longestRun >= MIN_LONG_RUN ? 1 : 0);
   return {
     label: "causal convolution",
     file: "recurrent/conv",
-    variants: [
-      {
-        kernel: "causal_conv",
-        defines: {
-          TAPS: context.options.weights[weight].shape[0],
-          WEIGHT_TYPE: context.typeOf(weight),
-          BIAS_TYPE: bias === undefined ? -1 : context.typeOf(bias),
-          SILU: activation === "silu" ? 1 : 0,
-        },
-      },
-    ],
+    variants: forms.map(({ columns, tokens }) => ({
+      kernel: "causal_conv",
+      defines: { ...defines, VECTOR: columns, TILE: tokens },
+    })),
+    choose,
     arguments: {
       ...context.stateArguments(state),
       sequences: context.stepField("sequences"),
@@ -67,7 +75,10 @@ function lowerConv(context: LoweringContext, operation: CausalConvOperation): La
       input_stride: input.stride,
       out_stride: out.stride,
     },
-    grid: (size) => [Math.ceil(out.width / CONV_THREADS), rowsOf(size, out.rows), 1],
+    grid: (size) => {
+      const { columns, tokens } = forms[choose(size)];
+      return [Math.ceil(out.width / (CONV_THREADS * columns)), Math.ceil(rowsOf(size, out.rows) / tokens), 1];
+    },
   };
 }
 
