@@ -44,9 +44,9 @@ struct alignas(16) Factors {
   /** [t][i]: d(i) into d(t), and into the result of t; as quads. */
   Quad earlier[kGroup][2];
   Quad added[kGroup][2];
-  /** v(t) and Sᵀk(t) into d(t), Sᵀq(t) into the result, d(t) into the state after the pass. */
-  float value[kGroup];
-  float recalled[kGroup];
+  /** v(t) and Sᵀk(t) into d(t), as quads; Sᵀq(t) into the result, d(t) into the state after the pass. */
+  Quad value[2];
+  Quad recalled[2];
   float read[kGroup];
   float last[kGroup];
   /** Of the state. */
@@ -142,8 +142,8 @@ DEVICE void make_factors(const DeltaNetArguments& a, int head, const Window& row
   else
     reinterpret_cast<float*>(out.added[own])[other] = other <= own ? read * between * dots[0] : 0.0f;
   if (lane == 0) {
-    out.value[own] = value;
-    out.recalled[own] = recalled * before;
+    reinterpret_cast<float*>(out.value)[own] = value;
+    reinterpret_cast<float*>(out.recalled)[own] = recalled * before;
     out.read[own] = read * before;
   }
   if (own == kGroup - 1) {
@@ -184,10 +184,15 @@ DEVICE void apply_pass(const DeltaNetArguments& a, const StateRun& run, const He
   const int column = first_column() + own_column;
   float difference[kGroup];
 #pragma unroll
-  for (int token = 0; token < kGroup; token++) {
-    const float recalled = wave_sum<4>(sums[token]);
-    const float value = fma(factors.value[token], rows.values[token][column], -factors.recalled[token] * recalled);
-    difference[token] = has_token(pass, token) ? value : 0.0f;
+  for (int quad = 0; quad < kGroup / 4; quad++) {
+    const Quad values = factors.value[quad], recalled = factors.recalled[quad];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int token = quad * 4 + i;
+      const float value = rows.values[token][column] * values.at[i];
+      const float found = fma(-recalled.at[i], wave_sum<kColumnLanes / kLaneColumns>(sums[token]), value);
+      difference[token] = has_token(pass, token) ? found : 0.0f;
+    }
   }
 #pragma unroll
   for (int token = 1; token < kGroup; token++) {
@@ -205,9 +210,14 @@ DEVICE void apply_pass(const DeltaNetArguments& a, const StateRun& run, const He
     shared.at[token].at[own_column] = factors.last[token] * ((lane & 2) != 0 ? high : low);
     float result = factors.read[token] * sums[kGroup + own];
 #pragma unroll
-    for (int i = 0; i < kGroup; i++) {
-      // Not by a factor of zero: the difference of a later token may be no number.
-      if (i <= token) result = fma(factors.added[token][i / 4].at[i % 4], difference[i], result);
+    for (int quad = 0; quad < kGroup / 4; quad++) {
+      const Quad added = factors.added[token][quad];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        // Not by the factor of zero alone: the difference of a later token may be no number.
+        const float seen = quad * 4 + i <= token ? difference[quad * 4 + i] : 0.0f;
+        result = fma(added.at[i], seen, result);
+      }
     }
     if (!has_token(pass, token)) continue;
     const u64 row = u64(run.first + pass.window * kGroup + token);

@@ -95,7 +95,10 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   scale: () => [false, true].map((byTensor) => ofRows(`${byTensor}`, () => rows.createScaleCase(96, byTensor))),
   "quantize-activations": () => [64, 1024].map((width) => ofRows(`${width}`, () => rows.createQuantizeCase(width))),
   matmul: (full) => [...TYPES.flatMap((type) => matmuls(type, full)), ...EXACT.map(exactMatmul)],
-  "route-experts": () => GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
+  "route-experts": () => [
+    ...GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
+    { ...ofRows("8 of 256", () => rows.createRouterCase(256, 8, "softmax")), steps: steps([1, 40, 401]) },
+  ],
   "grouped-matmul": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
@@ -104,13 +107,20 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
       steps: steps(COUNTS),
       tolerance: MATMUL,
     })),
-  "sum-slots": (full) =>
-    (full ? TYPES : FEW_TYPES).map((type) => ({
+  "sum-slots": (full) => [
+    ...(full ? TYPES : FEW_TYPES).map((type) => ({
       name: `network of experts in ${type}`,
       make: () => createMixtureCase({ type, activation: "silu", experts: 8, used: 2 }, MAX_OUTPUTS),
       steps: steps(full ? [...COUNTS, ...PROMPTS] : [1, 5, 33]),
       tolerance: isPlainType(type) ? PLAIN_NETWORK : NETWORK,
     })),
+    {
+      name: "network of 4 of 16 experts, prompts",
+      make: () => createMixtureCase({ type: "Q4_K", activation: "silu", experts: 16, used: 4 }, MAX_OUTPUTS),
+      steps: steps(PROMPTS),
+      tolerance: NETWORK,
+    },
+  ],
   rope: () =>
     (["adjacent", "halves"] as const).flatMap((style) =>
       [
