@@ -15,6 +15,7 @@ import {
   createPreviousRowCase,
   createScanCase,
   stepOfRuns,
+  withoutStates,
 } from "./recurrent-cases.js";
 import * as rows from "./row-cases.js";
 
@@ -237,11 +238,6 @@ function exactMatmul(shape: ExactMatmulShape): VerifyCase {
     steps: steps([9, ...PROMPTS]).map(withoutStates),
     tolerance: ROWS,
   };
-}
-
-/** A step of one sequence that begins with zeros and keeps no state. */
-function withoutStates(step: StepInput): StepInput {
-  return { ...step, stateReads: Int32Array.of(-1), stateWrites: new Int32Array(step.tokens.length).fill(-1) };
 }
 
 /** A prompt, single tokens and a few; then long enough for several splits. */

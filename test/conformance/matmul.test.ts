@@ -9,6 +9,7 @@ import {
   type ExactMatmulShape,
   type MatmulShape,
 } from "../../src/verify/matmul-cases.js";
+import { withoutStates } from "../../src/verify/recurrent-cases.js";
 import { Dice } from "../support/dice.js";
 import { remembered } from "../support/remembered.js";
 import { anyBlocks } from "./models/random-blocks.js";
@@ -83,12 +84,8 @@ describeSubjects((subject) => {
       await using backend = subject.create();
       const wanted = exactCase(shape, PROMPT_TOKENS);
       const prompt = plainStep(PROMPT_TOKENS);
-      const step = {
-        ...prompt,
-        outputs: prompt.outputs.filter(({ row }) => row % OUTPUT_DISTANCE === 0),
-        stateReads: Int32Array.of(-1),
-        stateWrites: new Int32Array(PROMPT_TOKENS).fill(-1),
-      };
+      const outputs = prompt.outputs.filter(({ row }) => row % OUTPUT_DISTANCE === 0);
+      const step = withoutStates({ ...prompt, outputs });
       const [expected] = await referenceSteps(wanted, [step]);
       const [found] = await runSteps(backend, wanted, [step]);
       const error = normalisedError(hiddenOf(found, shape.outputs), hiddenOf(expected, shape.outputs));
