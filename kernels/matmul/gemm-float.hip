@@ -101,7 +101,7 @@ DEVICE void keep_tile(Quad* stage, const TileQuads& quads) {
   for (int i = 0; i < kLoads; i++) stage[(i * kLoadRows + place) * kStride + quad] = quads.at[i];
 }
 
-struct Sums {
+struct alignas(16) Sums {
   float at[kOwn][kOwn];
 };
 
