@@ -19,6 +19,8 @@ struct DeltaNetArguments {
   int left_stride;
   int right_stride;
   int out_stride;
+  /** Tokens of the longest run that is computed token by token; longer ones are those of the launch by groups. */
+  int short_run;
   float epsilon;
   float scale;
 };

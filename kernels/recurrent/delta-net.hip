@@ -2,7 +2,7 @@
 //   S ← exp(g) × S,   d = σ(beta) × (v − Sᵀk),   S ← S + k ⊗ d,   out = Sᵀq ÷ √HEAD_WIDTH
 // with k and q divided by max(‖·‖, epsilon) and g = decay × softplus(alpha + bias). A block has columns of S for all tokens
 // of a sequence (recurrent/columns.h). Two forms: token by token (recurrent/delta-tokens.h), and for long runs by groups of
-// 8 tokens (recurrent/delta-groups.h), whose sums have another order.
+// 8 tokens (recurrent/delta-groups.h), whose sums have another order. A step with runs of both kinds launches both.
 // HEAD_WIDTH, KEY_HEADS, VALUE_HEADS. GROUPED 1: neighbouring value heads share a key head; 0: value head h has key head
 // h mod KEY_HEADS. SLICE, COLUMN_LANES: recurrent/columns.h. CHUNK, ALIGNED: recurrent/run.h. TOKEN_GROUPS 1: by groups,
 // with COLUMN_LANES 16, SLICE 32, ALIGNED 1 and a HEAD_WIDTH of 64 or 128.
@@ -29,6 +29,8 @@ KERNEL(delta_net_groups, DeltaNetArguments, kGroupThreads) {
   const int sequence = block_y(), head = block_x() / kSlices, slice = block_x() % kSlices;
   if (sequence >= a.step->sequences) return;
   const StateRun run = a.runs[sequence];
+  // A launch that waited for nothing would let the next one overtake those before it.
+  if (run.count <= a.short_run) return dependency_wait();
   const float* const matrix = run.read < 0 ? nullptr : state_in(a, run.read) + head * (kMatrixLines * kMatrixColumns);
   HeldColumns held = {};
   if (applies()) held = load_columns(matrix, slice);
@@ -43,6 +45,7 @@ KERNEL(delta_net, DeltaNetArguments, kThreads) {
   const int sequence = block_y(), head = block_x() / kSlices, slice = block_x() % kSlices;
   if (sequence >= a.step->sequences) return;
   const StateRun run = a.runs[sequence];
+  if (run.count > a.short_run) return dependency_wait();
   const float* const matrix = run.read < 0 ? nullptr : state_in(a, run.read) + head * (kMatrixLines * kMatrixColumns);
   HeldColumns held = load_columns(matrix, slice);
   dependency_wait();

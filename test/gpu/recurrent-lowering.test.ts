@@ -64,15 +64,26 @@ describe("a gated delta net with experts", () => {
     expect(launch?.variants.map(({ defines }) => defines["CHUNK"])).toEqual([1, 16]);
   });
 
-  it("computes long runs by groups of tokens, but not in deterministic mode", () => {
-    const chosen = (deterministic: boolean): readonly (string | undefined)[] => {
+  it("computes long runs by groups of tokens, beside short ones, but not in deterministic mode", () => {
+    const launched = (deterministic: boolean, sequences: number, tokens: number, longestRun: number) => {
       const items = lowerStep(context(deterministic).compact, { tokens: "huge", outputs: "small", blas: false });
-      const launch = items.filter(isLaunch).find(({ label }) => label === "delta-net");
-      const sizes = [1, 0, 31, 32, 4096].map((longestRun) => ({ ...decodeSize(16), longestRun }));
-      return sizes.map((size) => launch?.variants[launch.choose?.(size) ?? 0].kernel);
+      const size = { ...decodeSize(sequences), tokens, longestRun };
+      const launches = items.filter(isLaunch).filter(({ file }) => file === "recurrent/delta-net");
+      const first = launches.slice(0, deterministic ? 1 : 2).filter((launch) => isNeeded(launch, size));
+      return first.map(({ variants, choose, sized }) => [
+        variants[choose?.(size) ?? 0].kernel,
+        sized?.(size)["short_run"],
+      ]);
     };
-    expect(chosen(true)).toEqual(Array.from({ length: 5 }, () => "delta_net"));
-    expect(chosen(false)).toEqual(["delta_net", "delta_net", "delta_net", "delta_net_groups", "delta_net_groups"]);
+    const [byToken, all] = [["delta_net", 31], 2 ** 31 - 1];
+    const byGroup = ["delta_net_groups", 31];
+    expect(launched(true, 1, 4096, 4096)).toEqual([["delta_net", undefined]]);
+    expect(launched(false, 16, 16, 1)).toEqual([["delta_net", all]]);
+    expect(launched(false, 0, 64, 0)).toEqual([["delta_net", all]]);
+    expect(launched(false, 2, 40, 31)).toEqual([["delta_net", all]]);
+    expect(launched(false, 1, 4096, 4096)).toEqual([byGroup]);
+    expect(launched(false, 4, 4096, 1024)).toEqual([byGroup]);
+    expect(launched(false, 4, 1003, 1000)).toEqual([byToken, byGroup]);
   });
 
   it("joins the matmuls of one input that keep the precision of f32, and has dots for the shared expert's gate", () => {

@@ -13,7 +13,7 @@ import type { Support } from "../../contract.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { isAligned } from "./inputs.js";
-import type { Grid, LaunchSize, LaunchSpec, LaunchVariant } from "./launch.js";
+import { type Grid, type LaunchSize, type LaunchSpec, onlyIf } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { quadGrid } from "./rows.js";
 
@@ -40,6 +40,8 @@ const CHUNKS = [
 
 /** Runs from here on are long: the tokens of their groups do not wait for each other (recurrent/delta-groups.h). */
 const MIN_LONG_RUN = 32;
+/** More tokens than any run has. */
+const MAX_RUN = 2 ** 31 - 1;
 /** Head widths, and lanes of a column, of the delta net's kernel for long runs. */
 const GROUP_WIDTHS: ReadonlySet<number> = new Set([64, 128]);
 const GROUP_LANES = 16;
@@ -89,10 +91,11 @@ function supportsConv({ bias }: CausalConvOperation, weights: readonly TensorDes
   return supportsPlain("a convolution", bias === undefined ? [weights[0]] : weights);
 }
 
-function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): LaunchSpec {
+/** Token by token, and long runs by groups of tokens unless the bits of a token must not depend on where its run begins. */
+function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): readonly LaunchSpec[] {
   const { keyHeads, valueHeads, headWidth, keyHeadOrder, epsilon } = operation;
   const [alpha, beta] = [context.matrix(operation.alpha), context.matrix(operation.beta)];
-  return scanLaunch(
+  const byToken = scanLaunch(
     context,
     operation,
     {
@@ -107,18 +110,33 @@ function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): 
       heads: valueHeads,
       lines: headWidth,
       columns: headWidth,
-      longRuns: GROUP_WIDTHS.has(headWidth)
-        ? { kernel: "delta_net_groups", defines: { TOKEN_GROUPS: 1, COLUMN_LANES: GROUP_LANES } }
-        : undefined,
     },
     {
       ...gateArguments(alpha, beta),
       decay: context.weight(operation.decay),
       bias: context.weight(operation.bias),
+      short_run: MAX_RUN,
       epsilon,
       scale: 1 / Math.sqrt(headWidth),
     },
   );
+  const { CHUNK, ...defines } = byToken.variants[0].defines;
+  if (CHUNK === undefined || defines["ALIGNED"] !== 1 || !GROUP_WIDTHS.has(headWidth) || context.options.deterministic)
+    return [byToken];
+  const hasLong = ({ longestRun }: LaunchSize): boolean => longestRun >= MIN_LONG_RUN;
+  const hasShort = ({ longestRun, sequences, tokens }: LaunchSize): boolean =>
+    longestRun < MIN_LONG_RUN || sequences * longestRun !== tokens;
+  const sized = (size: LaunchSize): { readonly short_run: number } => ({
+    short_run: hasLong(size) ? MIN_LONG_RUN - 1 : MAX_RUN,
+  });
+  const byGroup: LaunchSpec = {
+    ...byToken,
+    label: "delta-net of long runs",
+    variants: [{ kernel: "delta_net_groups", defines: { ...defines, TOKEN_GROUPS: 1, COLUMN_LANES: GROUP_LANES } }],
+    choose: () => 0,
+    sized,
+  };
+  return [onlyIf(hasShort, { ...byToken, sized }), onlyIf(hasLong, byGroup)];
 }
 
 function lowerScan(context: LoweringContext, operation: SsmScanOperation): LaunchSpec {
@@ -155,33 +173,27 @@ interface ScanKernel {
   readonly heads: number;
   readonly lines: number;
   readonly columns: number;
-  /** The form for long runs, whose sums depend on where a run begins; it takes aligned rows alone. */
-  readonly longRuns?: LaunchVariant | undefined;
 }
 
 /** A launch of recurrent/run.h. */
 function scanLaunch(
   context: LoweringContext,
   operation: DeltaNetOperation | SsmScanOperation,
-  { file, kernel, defines, heads, lines, columns, longRuns }: ScanKernel,
+  { file, kernel, defines, heads, lines, columns }: ScanKernel,
   others: LaunchSpec["arguments"],
 ): LaunchSpec {
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
   const aligned = isAligned(input) && lines % 4 === 0 && columns % 4 === 0 ? 1 : 0;
   const slice = columns > NARROW_SLICE ? SLICE : NARROW_SLICE;
   const blocks = heads * Math.ceil(columns / slice);
-  const common = { ...defines, SLICE: slice, ALIGNED: aligned };
-  const byToken = [1, chunkOf(lines)].map((tokens) => ({ kernel, defines: { ...common, CHUNK: tokens } }));
-  const long = aligned === 1 && !context.options.deterministic ? longRuns : undefined;
-  const variants = long === undefined ? [] : [{ kernel: long.kernel, defines: { ...common, ...long.defines } }];
   return {
     label: operation.kind,
     file,
-    variants: [...byToken, ...variants],
-    choose: ({ longestRun }) => {
-      if (longestRun === 1) return 0;
-      return long !== undefined && longestRun >= MIN_LONG_RUN ? 2 : 1;
-    },
+    variants: [1, chunkOf(lines)].map((tokens) => ({
+      kernel,
+      defines: { ...defines, SLICE: slice, CHUNK: tokens, ALIGNED: aligned },
+    })),
+    choose: ({ longestRun }) => (longestRun === 1 ? 0 : 1),
     arguments: {
       ...context.stateArguments(operation.state),
       input: input.place,
@@ -260,7 +272,7 @@ export const RECURRENT_LOWERINGS = {
   "causal-conv": { supports: supportsConv, lower: (context, operation) => [lowerConv(context, operation)] },
   "delta-net": {
     supports: ({ headWidth }, weights) => supportsVectors(weights, supportsLines(headWidth)),
-    lower: (context, operation) => [lowerDeltaNet(context, operation)],
+    lower: (context, operation) => lowerDeltaNet(context, operation),
   },
   "ssm-scan": {
     supports: ({ stateWidth }, weights) => supportsVectors(weights, supportsLines(stateWidth)),
