@@ -1,29 +1,40 @@
 // A slice of a recurrent state in the registers of a block. The state of a head is a matrix, of which no column depends on
-// another: a block has kBlockColumns columns of one head, 8 neighbouring lanes hold two of them, and they stay there for
-// all tokens of a run, so that memory is read once and written once for each slot that gets them.
+// another: a block has kBlockColumns columns of one head, 8 neighbouring lanes hold two of them (or 16 lanes four), and
+// they stay there for all tokens of a run, so that memory is read once and written once for each slot that gets them.
 // On the device a matrix lies column after column, so that the lanes of a column read neighbouring addresses.
-// LINES × COLUMNS: of a head's matrix. SLICE: columns of a block, 32 or 16.
+// LINES × COLUMNS: of a head's matrix. SLICE: columns of a block, 32 or 16. COLUMN_LANES: 8 or 16.
 #pragma once
 #include "recurrent/state.h"
 
 #ifndef SLICE
 #define SLICE 32
 #endif
+#ifndef COLUMN_LANES
+#define COLUMN_LANES 8
+#endif
 
 constexpr int kMatrixLines = LINES, kMatrixColumns = COLUMNS;
 /** Lanes that hold a column together, and the columns that they hold. */
-constexpr int kColumnLanes = 8, kLaneColumns = 2;
+constexpr int kColumnLanes = COLUMN_LANES, kLaneColumns = kColumnLanes / 4;
 /** Neighbouring lines of one lane, read at once. */
 constexpr int kVector = kMatrixLines % 32 == 0 ? 4 : kMatrixLines % 16 == 0 ? 2 : 1;
 constexpr int kSweepLines = kColumnLanes * kVector;
 constexpr int kSweeps = (kMatrixLines + kSweepLines - 1) / kSweepLines;
-/** Lines of one lane, and of all eight: those past the matrix are zeros. */
+/** Lines of one lane, and of all that hold a column: those past the matrix are zeros. */
 constexpr int kHeldLines = kSweeps * kVector, kPaddedLines = kSweeps * kSweepLines;
 constexpr int kBlockColumns = SLICE;
 constexpr int kThreads = SLICE * 4;
 static_assert(kThreads == kBlockColumns / kLaneColumns * kColumnLanes && kThreads % WAVE == 0, "whole waves");
 /** Blocks of one head. */
 constexpr int kSlices = (kMatrixColumns + kBlockColumns - 1) / kBlockColumns;
+
+/** Where the rows and values of a head begin in the input's first row, and its column in the numbers for its gates. */
+struct HeadPlaces {
+  const float* first;
+  const float* second;
+  const float* values;
+  int head;
+};
 
 struct alignas(4 * kVector) LineVector {
   float at[kVector];

@@ -1,114 +1,54 @@
 // Gated delta net: for each value head with its key head, S the state's matrix [key column × value column],
 //   S ← exp(g) × S,   d = σ(beta) × (v − Sᵀk),   S ← S + k ⊗ d,   out = Sᵀq ÷ √HEAD_WIDTH
 // with k and q divided by max(‖·‖, epsilon) and g = decay × softplus(alpha + bias). A block has columns of S for all tokens
-// of a sequence (recurrent/columns.h). Both products are with the S before the token, so that they are added up together:
-// Sᵀq after it is exp(g) × Sᵀq before it + (k · q) × d.
+// of a sequence (recurrent/columns.h). Two forms: token by token (recurrent/delta-tokens.h), and for long runs by groups of
+// 8 tokens (recurrent/delta-groups.h), whose sums have another order. A step with runs of both kinds launches both.
 // HEAD_WIDTH, KEY_HEADS, VALUE_HEADS. GROUPED 1: neighbouring value heads share a key head; 0: value head h has key head
-// h mod KEY_HEADS. SLICE: recurrent/columns.h. CHUNK, ALIGNED: recurrent/run.h.
+// h mod KEY_HEADS. SLICE, COLUMN_LANES: recurrent/columns.h. CHUNK, ALIGNED: recurrent/run.h. TOKEN_GROUPS 1: by groups,
+// with COLUMN_LANES 16, SLICE 32, ALIGNED 1 and a HEAD_WIDTH of 64 or 128.
 // Grid: VALUE_HEADS × slices of columns, × one for each sequence there may be.
 //
-// v1  one column of 128 in 16 lanes was not tried; two columns in 8 lanes halve the reads of k and q from shared memory.
-//     Not measured yet.
+// v1  token by token: two columns in 8 lanes. H200, 32 heads of 128, 4,096 tokens: 2,737 µs (1,200 cycles a token, of which
+//     products and sums would take 130: each token waits for its shuffles, then for the next one's rows); 64 sequences that
+//     decode: 85 µs, one: 3.7 µs.
+// v2  by groups of 8 tokens for runs of 32 and more; what tokens have to do with each other is computed by other waves.
+//     4,096 tokens: expected 450 to 650 µs (delta-groups.h says from what), not measured yet.
 #define LINES HEAD_WIDTH
 #define COLUMNS HEAD_WIDTH
-#include "device/softplus.h"
-#include "recurrent/run.h"
+#ifndef TOKEN_GROUPS
+#define TOKEN_GROUPS 0
+#endif
+// A header that both forms include comes before them: its text is put at the first place alone.
+#include "device/async-copy.h"
+#include "recurrent/delta-arguments.h"
+#if TOKEN_GROUPS
+#include "recurrent/delta-groups.h"
 
-struct DeltaNetArguments {
-  const StepHead* step;
-  const StateRun* runs;
-  const int* state_writes;
-  u64 state_offset;
-  u64 slot_stride;
-  const float* input;
-  const float* left;
-  const float* right;
-  const float* decay;
-  const float* bias;
-  float* out;
-  int input_stride;
-  int left_stride;
-  int right_stride;
-  int out_stride;
-  float epsilon;
-  float scale;
-};
-
-/** 1 ÷ max(norm, epsilon). */
-DEVICE float inverse_norm(float squares, float epsilon) {
-  return squares > epsilon * epsilon ? reciprocal_root(squares) : 1.0f / epsilon;
+KERNEL(delta_net_groups, DeltaNetArguments, kGroupThreads) {
+  dependency_release();
+  const int sequence = block_y(), head = block_x() / kSlices, slice = block_x() % kSlices;
+  if (sequence >= a.step->sequences) return;
+  const StateRun run = a.runs[sequence];
+  // A launch that waited for nothing would let the next one overtake those before it.
+  if (run.count <= a.short_run) return dependency_wait();
+  const float* const matrix = run.read < 0 ? nullptr : state_in(a, run.read) + head * (kMatrixLines * kMatrixColumns);
+  HeldColumns held = {};
+  if (applies()) held = load_columns(matrix, slice);
+  dependency_wait();
+  run_groups(a, run, delta_places(a, head, slice), held);
 }
-
-struct DeltaNet {
-  static constexpr bool kPrepares = true;
-
-  DEVICE Gates gates(const DeltaNetArguments& a, int head, float alpha, float beta) {
-    return {decay_factor(a.decay[head] * softplus(alpha + a.bias[head])), sigmoid(beta), 0};
-  }
-
-  /** Norms the query and the key of a token; −1: the lanes of no token come along. */
-  DEVICE void prepare(const DeltaNetArguments& a, Chunk& chunk, int token) {
-    constexpr int Held = (kPaddedLines + kTokenLanes - 1) / kTokenLanes;
-    const int lane = thread_index() % kTokenLanes;
-    float query[Held], key[Held];
-    float query_squares = 0, key_squares = 0, overlap = 0;
-#pragma unroll
-    for (int i = 0; i < Held; i++) {
-      const int line = i * kTokenLanes + lane;
-      const bool inside = token >= 0 && line < kPaddedLines;
-      query[i] = inside ? chunk.first[token][line] : 0.0f;
-      key[i] = inside ? chunk.second[token][line] : 0.0f;
-      query_squares = fma(query[i], query[i], query_squares);
-      key_squares = fma(key[i], key[i], key_squares);
-    }
-    const float query_inverse = inverse_norm(wave_sum<kTokenLanes>(query_squares), a.epsilon);
-    const float key_inverse = inverse_norm(wave_sum<kTokenLanes>(key_squares), a.epsilon);
-#pragma unroll
-    for (int i = 0; i < Held; i++) {
-      query[i] *= query_inverse;
-      key[i] *= key_inverse;
-      overlap = fma(query[i], key[i], overlap);
-    }
-    overlap = wave_sum<kTokenLanes>(overlap);
-    if (token < 0) return;
-#pragma unroll
-    for (int i = 0; i < Held; i++) {
-      const int line = i * kTokenLanes + lane;
-      if (line >= kPaddedLines) continue;
-      chunk.first[token][line] = query[i];
-      chunk.second[token][line] = key[i];
-    }
-    if (lane == 0) chunk.gates[token].overlap = overlap;
-  }
-
-  DEVICE void apply(const DeltaNetArguments& a, int, HeldColumns& held, const Chunk& chunk, int token,
-                    float (&out)[kLaneColumns]) {
-    const HeldLines query = held_lines(chunk.first[token]), key = held_lines(chunk.second[token]);
-    const Gates gates = chunk.gates[token];
-    float recalled[kLaneColumns] = {}, read[kLaneColumns] = {}, difference[kLaneColumns];
-    add_dots(held, key, recalled);
-    add_dots(held, query, read);
-#pragma unroll
-    for (int c = 0; c < kLaneColumns; c++) {
-      recalled[c] = wave_sum<kColumnLanes>(recalled[c]);
-      read[c] = wave_sum<kColumnLanes>(read[c]);
-      difference[c] = gates.rate * fma(-gates.kept, recalled[c], chunk.values[token][first_column() + c]);
-      out[c] = fma(gates.overlap, difference[c], gates.kept * read[c]) * a.scale;
-    }
-    update_columns(held, gates.kept, key, difference);
-  }
-};
+#else
+#include "recurrent/delta-tokens.h"
 
 KERNEL(delta_net, DeltaNetArguments, kThreads) {
   dependency_release();
   const int sequence = block_y(), head = block_x() / kSlices, slice = block_x() % kSlices;
   if (sequence >= a.step->sequences) return;
   const StateRun run = a.runs[sequence];
+  if (run.count > a.short_run) return dependency_wait();
   const float* const matrix = run.read < 0 ? nullptr : state_in(a, run.read) + head * (kMatrixLines * kMatrixColumns);
   HeldColumns held = load_columns(matrix, slice);
-  const int key_head = GROUPED ? head / (VALUE_HEADS / KEY_HEADS) : head % KEY_HEADS;
-  const HeadPlaces places = {a.input + key_head * HEAD_WIDTH, a.input + (KEY_HEADS + key_head) * HEAD_WIDTH,
-                             a.input + (2 * KEY_HEADS + head) * HEAD_WIDTH + slice * kBlockColumns, head};
   dependency_wait();
-  run_tokens<DeltaNet>(a, run, places, held);
+  run_tokens<DeltaNet>(a, run, delta_places(a, head, slice), held);
 }
+#endif

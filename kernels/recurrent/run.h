@@ -37,14 +37,6 @@ struct alignas(16) Chunk {
   int writes[kChunk];
 };
 
-/** Where the rows and values of a head begin in the input's first row, and its column in the numbers for its gates. */
-struct HeadPlaces {
-  const float* first;
-  const float* second;
-  const float* values;
-  int head;
-};
-
 /** What the thread of a token has read for its gates. */
 struct RawGates {
   float left;

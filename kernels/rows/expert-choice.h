@@ -76,6 +76,28 @@ DEVICE void gate_logits(float (&values)[kChoiceHeld], float* scratch) {
 #endif
 }
 
+/** The weight of an expert whose gated logit is `own`; `chosen` gives those of all chosen experts by rank. */
+template <typename Chosen>
+DEVICE float weight_of_chosen(float own, Chosen chosen) {
+  float weight = own;
+#if GATING == 2
+  float most = chosen(0), total = 0;
+  for (int i = 1; i < USED; i++) most = max(most, chosen(i));
+  for (int i = 0; i < USED; i++) total += exponential(chosen(i) - most);
+  weight = exponential(weight - most) / total;
+#endif
+#if GATING == 4
+  weight = sigmoid(weight);
+#endif
+#if RENORMALIZE && GATING != 2
+  float sum = 0;
+  for (int i = 0; i < USED; i++) sum += GATING == 4 ? sigmoid(chosen(i)) : chosen(i);
+  // A sum that is not a number stays one.
+  weight = weight / (sum < kSmallestWeightSum ? kSmallestWeightSum : sum);
+#endif
+  return weight * float(ROUTING_SCALE);
+}
+
 /** Keys before the key `own` of index `own_index`, of `count` keys in shared memory padded with zeros to whole quads. */
 DEVICE int rank_among(const u32* keys, int count, u32 own, int own_index) {
   int rank = 0;
@@ -164,23 +186,7 @@ DEVICE void choose_experts(const float* logits, const float* bias, ExpertChoice&
   barrier();
   if (!Weighted) return;
   if (thread < USED) {
-    float weight = chosen[thread];
-#if GATING == 2
-    float most = chosen[0], total = 0;
-    for (int i = 1; i < USED; i++) most = max(most, chosen[i]);
-    for (int i = 0; i < USED; i++) total += exponential(chosen[i] - most);
-    weight = exponential(weight - most) / total;
-#endif
-#if GATING == 4
-    weight = sigmoid(weight);
-#endif
-#if RENORMALIZE && GATING != 2
-    float sum = 0;
-    for (int i = 0; i < USED; i++) sum += GATING == 4 ? sigmoid(chosen[i]) : chosen[i];
-    // A sum that is not a number stays one.
-    weight = weight / (sum < kSmallestWeightSum ? kSmallestWeightSum : sum);
-#endif
-    choice.weights[thread] = weight * float(ROUTING_SCALE);
+    choice.weights[thread] = weight_of_chosen(chosen[thread], [&](int place) INLINE_LAMBDA { return chosen[place]; });
   }
   barrier();
 }

@@ -185,3 +185,8 @@ export function stepOfRuns(runs: readonly StateRun[]): StepInput {
     stateWrites,
   };
 }
+
+/** A step of one sequence that begins with zeros and keeps no state. */
+export function withoutStates(step: StepInput): StepInput {
+  return { ...step, stateReads: Int32Array.of(-1), stateWrites: new Int32Array(step.tokens.length).fill(-1) };
+}

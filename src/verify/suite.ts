@@ -7,7 +7,7 @@ import { layoutByName, SUPPORTED, type SupportedTypeName } from "../quant/layout
 import { createAttentionCase, type AttentionAttributes, type Heads } from "./attention-cases.js";
 import { createLatentCase, createMixedLayersCase, createPreparedCase, FORM_BLOCK_TOKENS } from "./attention-forms.js";
 import { createGroupedCase, createMixtureCase, isPlainType } from "./expert-cases.js";
-import { createMatmulCase } from "./matmul-cases.js";
+import { createExactMatmulCase, createMatmulCase, type ExactMatmulShape } from "./matmul-cases.js";
 import { plainStep, type ProgramCase } from "./program-case.js";
 import {
   createConvCase,
@@ -15,6 +15,7 @@ import {
   createPreviousRowCase,
   createScanCase,
   stepOfRuns,
+  withoutStates,
 } from "./recurrent-cases.js";
 import * as rows from "./row-cases.js";
 
@@ -58,6 +59,17 @@ const MORE_COUNTS = [...COUNTS, 3, 16, 40];
 /** Prompts: several tiles, and as many tokens as a BLAS library computes. */
 const PROMPTS = [130, 400];
 
+/** Dots, and tiles of every size, of one matrix and of two. */
+const EXACT: readonly ExactMatmulShape[] = [
+  { inputs: 2048, outputs: 1 },
+  { inputs: 96, outputs: 3, gated: true, bias: true },
+  { inputs: 2048, outputs: 32 },
+  { inputs: 2048, outputs: 32, gated: true },
+  { inputs: 160, outputs: 33, offset: 3, bias: true },
+  { inputs: 96, outputs: 35, gated: true, bias: true },
+  { inputs: 2048, outputs: 256 },
+];
+
 /** The cases of each family; `full` has more sizes. */
 const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCase[] } = {
   embed: () =>
@@ -83,8 +95,11 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
   "layer-norm": () => [64, 80, 1024].map((width) => ofRows(`${width}`, () => rows.createLayerNormCase(width))),
   scale: () => [false, true].map((byTensor) => ofRows(`${byTensor}`, () => rows.createScaleCase(96, byTensor))),
   "quantize-activations": () => [64, 1024].map((width) => ofRows(`${width}`, () => rows.createQuantizeCase(width))),
-  matmul: (full) => TYPES.flatMap((type) => matmuls(type, full)),
-  "route-experts": () => GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
+  matmul: (full) => [...TYPES.flatMap((type) => matmuls(type, full)), ...EXACT.map(exactMatmul)],
+  "route-experts": () => [
+    ...GATINGS.map((gating) => ofRows(gating, () => rows.createRouterCase(32, 6, gating))),
+    { ...ofRows("8 of 256", () => rows.createRouterCase(256, 8, "softmax")), steps: steps([1, 40, 401]) },
+  ],
   "grouped-matmul": (full) =>
     (full ? TYPES : FEW_TYPES).map((type) => ({
       name: type,
@@ -93,13 +108,20 @@ const SUITE: { readonly [Key in FamilyKey]: (full: boolean) => readonly VerifyCa
       steps: steps(COUNTS),
       tolerance: MATMUL,
     })),
-  "sum-slots": (full) =>
-    (full ? TYPES : FEW_TYPES).map((type) => ({
+  "sum-slots": (full) => [
+    ...(full ? TYPES : FEW_TYPES).map((type) => ({
       name: `network of experts in ${type}`,
       make: () => createMixtureCase({ type, activation: "silu", experts: 8, used: 2 }, MAX_OUTPUTS),
       steps: steps(full ? [...COUNTS, ...PROMPTS] : [1, 5, 33]),
       tolerance: isPlainType(type) ? PLAIN_NETWORK : NETWORK,
     })),
+    {
+      name: "network of 4 of 16 experts, prompts",
+      make: () => createMixtureCase({ type: "Q4_K", activation: "silu", experts: 16, used: 4 }, MAX_OUTPUTS),
+      steps: steps(PROMPTS),
+      tolerance: NETWORK,
+    },
+  ],
   rope: () =>
     (["adjacent", "halves"] as const).flatMap((style) =>
       [
@@ -209,6 +231,17 @@ function matmuls(type: SupportedTypeName, full: boolean): readonly VerifyCase[] 
   }));
 }
 
+/** Beside recurrent states F32 weights are multiplied as they are; in prompts by kernels of their own. */
+function exactMatmul(shape: ExactMatmulShape): VerifyCase {
+  const { inputs, outputs, gated = false } = shape;
+  return {
+    name: `F32 beside states, ${inputs} × ${outputs}${gated ? " twice" : ""}`,
+    make: () => createExactMatmulCase(shape, MAX_OUTPUTS),
+    steps: steps([9, ...PROMPTS]).map(withoutStates),
+    tolerance: ROWS,
+  };
+}
+
 /** A prompt, single tokens and a few; then long enough for several splits. */
 const SEQUENCE: readonly StepInput[] = [
   spreadRows(40, 12),
@@ -285,6 +318,11 @@ function mixedLayers(type: KvCacheType): VerifyCase {
   };
 }
 
+/** The step with every fourth output row. */
+function someOutputs(step: StepInput): StepInput {
+  return { ...step, outputs: step.outputs.filter((_, index) => index % 4 === 0) };
+}
+
 function recurrent(name: string, make: () => ProgramCase): VerifyCase {
   const runs = [
     stepOfRuns([{ tokens: 21, first: 0, writes: { [-1]: 0 } }]),
@@ -295,6 +333,21 @@ function recurrent(name: string, make: () => ProgramCase): VerifyCase {
     stepOfRuns([
       { tokens: 1, first: 60, position: 22, read: 1 },
       { tokens: 1, first: 61, position: 6, read: 2 },
+    ]),
+    // Runs that are long enough for kernels of prompts, with states in their middle, beside short ones.
+    someOutputs(
+      stepOfRuns([
+        { tokens: 83, first: 70, position: 6, read: 2, writes: { 3: 3, 40: 4, [-1]: 2 } },
+        { tokens: 9, first: 160, writes: { [-1]: 5 } },
+        { tokens: 33, first: 22, position: 22, read: 1, writes: { 7: 1 } },
+      ]),
+    ),
+    stepOfRuns([
+      { tokens: 1, first: 153, position: 89, read: 2 },
+      { tokens: 2, first: 74, position: 10, read: 3 },
+      { tokens: 1, first: 111, position: 47, read: 4 },
+      { tokens: 1, first: 30, position: 30, read: 1 },
+      { tokens: 1, first: 169, position: 9, read: 5 },
     ]),
   ];
   return { name, make, steps: runs, tolerance: ROWS };

@@ -3,7 +3,13 @@
 
 import { expect, it } from "vitest";
 import { layoutByName, SUPPORTED, type SupportedTypeName } from "../../src/quant/layout.js";
-import { createMatmulCase, type MatmulShape } from "../../src/verify/matmul-cases.js";
+import {
+  createExactMatmulCase,
+  createMatmulCase,
+  type ExactMatmulShape,
+  type MatmulShape,
+} from "../../src/verify/matmul-cases.js";
+import { withoutStates } from "../../src/verify/recurrent-cases.js";
 import { Dice } from "../support/dice.js";
 import { remembered } from "../support/remembered.js";
 import { anyBlocks } from "./models/random-blocks.js";
@@ -23,6 +29,23 @@ const ANY_BLOCK_TYPES: readonly SupportedTypeName[] = ["TQ1_0", "TQ2_0", "MXFP4"
 const FEW_TYPES = SUPPORTED.filter(({ name }) => FEW_TYPE_NAMES.includes(name));
 
 const matmulCase = remembered(createMatmulCase);
+const exactCase = remembered(createExactMatmulCase);
+
+/** Of f32 arithmetic in another order. */
+const EXACT_TOLERANCE = 1e-11;
+/** As many as a BLAS library would compute, with broken tiles. */
+const PROMPT_TOKENS = 397;
+/** From one row that is compared to the next: another place in each tile, and the last. */
+const OUTPUT_DISTANCE = 9;
+const EXACT: readonly ExactMatmulShape[] = [
+  { inputs: 160, outputs: 1 },
+  { inputs: 96, outputs: 3, gated: true, bias: true },
+  { inputs: 64, outputs: 4, offset: 1 },
+  { inputs: 352, outputs: 16, gated: true },
+  { inputs: 32, outputs: 33, offset: 3, bias: true },
+  { inputs: 96, outputs: 35, gated: true, bias: true },
+  { inputs: 64, outputs: 129, gated: true },
+];
 
 /** Rows of one block, of a part of a chunk, and of many chunks; outputs that fill no tile. */
 function shapesOf(blockElements: number): readonly MatmulShape[] {
@@ -54,6 +77,21 @@ describeSubjects((subject) => {
       }
     }
   });
+
+  it.each(subject.spread(EXACT, EXACT))(
+    "$outputs rows of F32 × $inputs beside recurrent states, twice: $gated",
+    async (shape) => {
+      await using backend = subject.create();
+      const wanted = exactCase(shape, PROMPT_TOKENS);
+      const prompt = plainStep(PROMPT_TOKENS);
+      const outputs = prompt.outputs.filter(({ row }) => row % OUTPUT_DISTANCE === 0);
+      const step = withoutStates({ ...prompt, outputs });
+      const [expected] = await referenceSteps(wanted, [step]);
+      const [found] = await runSteps(backend, wanted, [step]);
+      const error = normalisedError(hiddenOf(found, shape.outputs), hiddenOf(expected, shape.outputs));
+      expect(error).toBeLessThan(EXACT_TOLERANCE);
+    },
+  );
 
   it("multiplies plain floats of odd widths", async () => {
     await using backend = subject.create();

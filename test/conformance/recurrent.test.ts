@@ -37,6 +37,14 @@ const DELTA_NETS: readonly DeltaNetShape[] = [
   { keyHeads: 1, valueHeads: 3, headWidth: 7, order: "cyclic" },
 ];
 
+/** Whose long runs a GPU computes by groups of tokens, and one whose rows are not aligned. */
+const LONG_DELTA_NETS: readonly DeltaNetShape[] = [
+  { keyHeads: 1, valueHeads: 2, headWidth: 64, order: "grouped" },
+  { keyHeads: 2, valueHeads: 4, headWidth: 64, order: "cyclic" },
+  { keyHeads: 1, valueHeads: 2, headWidth: 128, order: "cyclic" },
+  { keyHeads: 1, valueHeads: 1, headWidth: 64, order: "cyclic" },
+];
+
 const SCANS: readonly ScanShape[] = [
   { heads: 4, headWidth: 32, groups: 2, stateWidth: 64 },
   { heads: 3, headWidth: 16, groups: 1, stateWidth: 128 },
@@ -97,6 +105,29 @@ const STEPS: readonly StepInput[] = [
   ]),
 ];
 
+/** Runs that are long on a GPU: whole and broken groups of tokens, states in their middle, and short runs beside them. */
+const LONG_STEPS: readonly StepInput[] = [
+  stepOfRuns([{ tokens: 63, first: 0, writes: { 0: 5, 3: 4, 4: 2, 23: 3, 40: 1, "-1": 0 } }]),
+  stepOfRuns([
+    { tokens: 34, first: 63, position: 63, read: 0, writes: { 7: 0, "-1": 5 } },
+    { tokens: 1, first: 24, position: 24, read: 3, writes: { 0: 3 } },
+    { tokens: 9, first: 110, writes: { 7: 2 } },
+    { tokens: 18, first: 41, position: 41, read: 1, writes: { 0: 1 } },
+  ]),
+  stepOfRuns([
+    { tokens: 40, first: 97, position: 97, read: 5, writes: { "-1": 5 } },
+    { tokens: 1, first: 71, position: 71, read: 0 },
+    { tokens: 8, first: 118, position: 8, read: 2, writes: { "-1": 2 } },
+    { tokens: 7, first: 5, position: 5, read: 4, writes: { 2: 4 } },
+  ]),
+  stepOfRuns([
+    { tokens: 2, first: 137, position: 137, read: 5 },
+    { tokens: 1, first: 126, position: 16, read: 2 },
+    { tokens: 1, first: 8, position: 8, read: 4 },
+    { tokens: 1, first: 42, position: 42, read: 1 },
+  ]),
+];
+
 describeSubjects((subject) => {
   it.each(subject.spread(CONVS, CONVS.slice(0, 2)))(
     "convolves $width columns with $taps taps of $type, bias: $bias, SiLU: $silu",
@@ -109,6 +140,20 @@ describeSubjects((subject) => {
     "delta net of $valueHeads heads of $headWidth over $keyHeads, $order",
     async (shape) => {
       await expectRecurrent(subject, deltaNetCase(shape), STEPS, shape.valueHeads * shape.headWidth);
+    },
+  );
+
+  it.each(subject.spread(LONG_DELTA_NETS, LONG_DELTA_NETS))(
+    "delta net of $valueHeads heads of $headWidth over $keyHeads, $order, in long runs",
+    async (shape) => {
+      await expectRecurrent(subject, deltaNetCase(shape), LONG_STEPS, shape.valueHeads * shape.headWidth);
+    },
+  );
+
+  it.each(subject.spread(CONVS, CONVS.slice(0, 2)))(
+    "convolves $width columns with $taps taps of $type in long runs",
+    async (shape) => {
+      await expectRecurrent(subject, convCase(shape), LONG_STEPS, shape.width);
     },
   );
 
@@ -188,6 +233,21 @@ describeSubjects((subject) => {
       "hidden",
       "hidden",
     ]);
+  });
+
+  it("keeps a NaN in a long run out of the tokens before it", async () => {
+    await using backend = subject.create();
+    const wanted = deltaNetCase(DELTA_NETS[0]);
+    const { inputs } = wanted.weights;
+    const data = inputs.data.slice();
+    new Float32Array(data.buffer).fill(Number.NaN, 21 * inputs.shape[0], 22 * inputs.shape[0]);
+    const spoilt = { ...wanted, weights: { ...wanted.weights, inputs: { ...inputs, data } } };
+    const [rows, [after]] = await runSteps(backend, spoilt, [
+      stepOfRuns([{ tokens: 40, first: 0, writes: { 18: 0, "-1": 1 } }]),
+      stepOfRuns([{ tokens: 1, first: 30, position: 19, read: 0 }]),
+    ]);
+    expect(rows.map(({ kind }) => kind)).toEqual(rows.map((_, token) => (token < 21 ? "hidden" : "not-finite")));
+    expect(after.kind).toBe("hidden");
   });
 
   it.each(subject.spread(CUTS, CUTS))(

@@ -63,4 +63,38 @@ describe("a gated delta net with experts", () => {
     expect([1, 0, 5].map((longestRun) => launch?.choose?.({ ...bucket, longestRun }))).toEqual([0, 1, 1]);
     expect(launch?.variants.map(({ defines }) => defines["CHUNK"])).toEqual([1, 16]);
   });
+
+  it("computes long runs by groups of tokens, beside short ones, but not in deterministic mode", () => {
+    const launched = (deterministic: boolean, sequences: number, tokens: number, longestRun: number) => {
+      const items = lowerStep(context(deterministic).compact, { tokens: "huge", outputs: "small", blas: false });
+      const size = { ...decodeSize(sequences), tokens, longestRun };
+      const launches = items.filter(isLaunch).filter(({ file }) => file === "recurrent/delta-net");
+      const first = launches.slice(0, deterministic ? 1 : 2).filter((launch) => isNeeded(launch, size));
+      return first.map(({ variants, choose, sized }) => [
+        variants[choose?.(size) ?? 0].kernel,
+        sized?.(size)["short_run"],
+      ]);
+    };
+    const [byToken, all] = [["delta_net", 31], 2 ** 31 - 1];
+    const byGroup = ["delta_net_groups", 31];
+    expect(launched(true, 1, 4096, 4096)).toEqual([["delta_net", undefined]]);
+    expect(launched(false, 16, 16, 1)).toEqual([["delta_net", all]]);
+    expect(launched(false, 0, 64, 0)).toEqual([["delta_net", all]]);
+    expect(launched(false, 2, 40, 31)).toEqual([["delta_net", all]]);
+    expect(launched(false, 1, 4096, 4096)).toEqual([byGroup]);
+    expect(launched(false, 4, 4096, 1024)).toEqual([byGroup]);
+    expect(launched(false, 4, 1003, 1000)).toEqual([byToken, byGroup]);
+  });
+
+  it("joins the matmuls of one input that keep the precision of f32, and has dots for the shared expert's gate", () => {
+    const items = lowerStep(context(false).compact, { tokens: "huge", outputs: "small", blas: false });
+    const launches = items.filter(isLaunch);
+    const joined = launches
+      .filter(({ label }) => label === "gemm of floats")
+      .map(({ variants }) => variants[0].defines);
+    const dots = launches.filter(({ label }) => label === "dots of floats").map(({ variants }) => variants[0].defines);
+    expect(joined[0]).toMatchObject({ MATMULS: 2, TILE_TOKENS: 32, TILE_ROWS: 64, ALIGNED: 1 });
+    expect(joined[1]).toMatchObject({ MATMULS: 1, TILE_TOKENS: 64, TILE_ROWS: 64, ALIGNED: 1 });
+    expect(dots[0]).toMatchObject({ ROWS: 1, ALIGNED: 1 });
+  });
 });

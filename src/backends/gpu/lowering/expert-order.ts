@@ -4,6 +4,7 @@
 import { type LoweringContext, rowsOf } from "./context.js";
 import { expertTile, matrixCount, type RoutedMatmul, SORTED_TILE_TOKENS } from "./expert-tiles.js";
 import { TILE_TOKEN_COUNTS, type TileTokens } from "./gemm-shape.js";
+import { isAligned } from "./inputs.js";
 import type { LaunchSize, LaunchSpec } from "./launch.js";
 
 /** Experts that the kernel counts in shared memory. */
@@ -45,12 +46,18 @@ export function expertOrderLaunch(
   operation: RoutedMatmul,
   isSorted?: (size: LaunchSize) => boolean,
 ): LaunchSpec {
-  const { rows, place, stride } = context.matrix(operation.routing);
+  const routing = context.matrix(operation.routing);
+  const { rows, place, stride } = routing;
   const experts = matrixCount(operation, context.options.weights[operation.weight]);
   return {
     label: "order of experts",
     file: "matmul/expert-order",
-    variants: [{ kernel: "expert_order", defines: { USED: operation.slots, EXPERTS: experts } }],
+    variants: [
+      {
+        kernel: "expert_order",
+        defines: { USED: operation.slots, EXPERTS: experts, ALIGNED: isAligned(routing) ? 1 : 0 },
+      },
+    ],
     arguments: {
       routing: place,
       row_count: context.rowCount(rows),

@@ -3,13 +3,17 @@
 import type { RouteExpertsOperation, SumSlotsOperation } from "../../../graph/operation.js";
 import type { Support } from "../../contract.js";
 import { routingDefines } from "./attributes.js";
-import type { LoweringContext, ValuePlace } from "./context.js";
+import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import type { LaunchSpec, MemoryPlace } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import { quadGrid, rowGrid } from "./rows.js";
 
 /** Threads of rows/expert-choice.h that choose: one for each chosen expert at least. */
 const CHOICE_THREADS = 128;
+/** A wave of every device has a lane for each of as many chosen experts, and registers for the scores of as many. */
+const MAX_WAVE_CHOICE = { used: 32, experts: 512 } as const;
+/** Rows of a block that chooses for a row in each wave. */
+const WAVE_ROWS = 4;
 
 function supportsRoute({ used }: RouteExpertsOperation): Support {
   return used <= CHOICE_THREADS || { reason: `a router that chooses ${used} experts, more than ${CHOICE_THREADS}` };
@@ -18,10 +22,17 @@ function supportsRoute({ used }: RouteExpertsOperation): Support {
 /** The launch of a router's choice. */
 export function lowerRoute(context: LoweringContext, operation: RouteExpertsOperation): LaunchSpec {
   const [logits, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  const defines = routingDefines(operation, logits.width);
+  const { used, groups = 1 } = operation;
+  const byWave = groups === 1 && used <= MAX_WAVE_CHOICE.used && logits.width <= MAX_WAVE_CHOICE.experts;
   return {
     label: "route",
     file: "rows/route",
-    variants: [{ kernel: "route_experts", defines: routingDefines(operation, logits.width) }],
+    variants: [
+      byWave
+        ? { kernel: "route_experts_waves", defines: { ...defines, ROW_WAVES: 1 } }
+        : { kernel: "route_experts", defines },
+    ],
     arguments: {
       logits: logits.place,
       bias: context.weight(operation.bias),
@@ -30,7 +41,7 @@ export function lowerRoute(context: LoweringContext, operation: RouteExpertsOper
       logits_stride: logits.stride,
       out_stride: out.stride,
     },
-    grid: rowGrid(out.rows),
+    grid: byWave ? (size) => [Math.ceil(rowsOf(size, out.rows) / WAVE_ROWS), 1, 1] : rowGrid(out.rows),
   };
 }
 

@@ -26,6 +26,11 @@ export function groupChunks(type: number): number {
   return HALVED_TYPES.has(type) ? 2 : 1;
 }
 
+/** kRowThreads of kernels/rows/held-row.h. */
+const ROW_THREADS = 512;
+/** Quads of a lane up to which a wave takes the columns of a slot. */
+const MAX_WAVE_HELD = 4;
+
 /** Kernels of rows/slot-rows.hip. */
 const SLOT_KERNELS = { slots: "half_slots", split: "split_rows", wide: "wide_rows" } as const;
 
@@ -71,13 +76,19 @@ function slotRows(
   const place = slotHalves(context.options, operation, context.regions.input, kind, shared === undefined ? 0 : 1);
   const { halves, lowHalves, rowScales, slots, width, stride } = place;
   const chunks = groupChunks(context.typeOf(operation.weight));
+  const { waveSize } = context.options.device;
+  const waveHeld = Math.ceil(stride / (4 * waveSize));
+  const byWave = waveHeld <= MAX_WAVE_HELD;
   const launch: LaunchSpec = {
     label: "input of slots",
     file: "rows/slot-rows",
     variants: [
       {
         kernel: SLOT_KERNELS[form],
-        defines: { HELD: heldQuads(stride), ...(chunks === 1 ? {} : { GROUP_CHUNKS: chunks }) },
+        defines: {
+          ...(byWave ? { HELD: waveHeld, WAVE_ROWS: 1 } : { HELD: heldQuads(stride) }),
+          ...(chunks === 1 ? {} : { GROUP_CHUNKS: chunks }),
+        },
       },
     ],
     arguments: {
@@ -94,7 +105,10 @@ function slotRows(
       shared_stride: shared?.stride ?? 0,
       out_stride: stride,
     },
-    grid: (size) => [rowsOf(size, input.rows), slots, 1],
+    grid: (size) => {
+      const rows = rowsOf(size, input.rows);
+      return byWave ? [Math.ceil((rows * slots) / (ROW_THREADS / waveSize)), 1, 1] : [rows, slots, 1];
+    },
   };
   return { launches: [launch], input: { form, halves, lowHalves, rowScales, stride } };
 }

@@ -158,7 +158,7 @@ export function canNormThere({ options }: LoweringContext, source: ValuePlace): 
 }
 
 /** Whether rows can be read 16 bytes at a time. */
-export function isAligned({ place, stride }: ValuePlace): boolean {
+export function isAligned({ place, stride }: Pick<ValuePlace, "place" | "stride">): boolean {
   return place.space !== "weight" && place.byteOffset % WIDE_BYTES === 0 && stride % (WIDE_BYTES / FLOAT_BYTES) === 0;
 }
 

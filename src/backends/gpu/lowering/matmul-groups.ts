@@ -26,7 +26,7 @@ import { gemmLaunch } from "./gemm.js";
 import { takesInt8Gemm } from "./int8-gemm.js";
 import { wideGemmLaunch, type WideGemmOptions } from "./wide-gemm.js";
 import { SLAB_COLUMNS, takesWideGemm } from "./wide-gemm-shape.js";
-import { gemmFloatLaunch } from "./gemm-float.js";
+import { gemmFloatLaunches } from "./gemm-float.js";
 import { type SomeOperationLowerings, supportsFloats } from "./operation-lowering.js";
 import type { StepItem } from "./step-item.js";
 
@@ -263,8 +263,7 @@ export class MatmulLowering {
   ): readonly StepItem[] {
     const context = this.#context;
     if (method === "blas") return matmuls.flatMap((matmul) => blasMatmul(context, input, matmul));
-    if (method === "gemm-float" && input.form === "floats")
-      return matmuls.map((matmul) => gemmFloatLaunch(context, input, matmul));
+    if (method === "gemm-float" && input.form === "floats") return gemmFloatLaunches(context, input, matmuls);
     if (method === "int8-gemm" || input.form === "half" || input.form === "panels")
       return launchable(matmuls, MAX_LAUNCHED.gemm).map((together) => anyGemm(context, input, together));
     return launchable(matmuls, MAX_LAUNCHED.gemv).map((together) =>

@@ -13,14 +13,19 @@ import type { Support } from "../../contract.js";
 import type { Defines } from "../kernels/kernel-source.js";
 import { type LoweringContext, rowsOf, type ValuePlace } from "./context.js";
 import { isAligned } from "./inputs.js";
-import type { Grid, LaunchSize, LaunchSpec } from "./launch.js";
+import { type Grid, type LaunchSize, type LaunchSpec, onlyIf } from "./launch.js";
 import { type SomeOperationLowerings, supportsFloats, supportsPlain } from "./operation-lowering.js";
 import { quadGrid } from "./rows.js";
 
-/** Threads of recurrent/conv.hip, a column each. */
+/** Threads of recurrent/conv.hip, and what each has: the columns of a token, or in long runs those of several tokens. */
 const CONV_THREADS = 256;
-/** Taps of a convolution whose inputs stay in a thread's registers. */
+const CONV_FORMS = [
+  { columns: 1, tokens: 1 },
+  { columns: 4, tokens: 8 },
+] as const;
+/** Taps of a convolution whose inputs stay in a thread's registers, and those of several tokens and columns. */
 const MAX_TAPS = 16;
+const MAX_TILE_TAPS = 4;
 /** Columns that a block holds, of narrow matrices and of others. */
 const NARROW_SLICE = 16;
 const SLICE = 32;
@@ -33,23 +38,34 @@ const CHUNKS = [
   { lines: MAX_LINES, tokens: 4 },
 ];
 
+/** Runs from here on are long: the tokens of their groups do not wait for each other (recurrent/delta-groups.h). */
+const MIN_LONG_RUN = 32;
+/** More tokens than any run has. */
+const MAX_RUN = 2 ** 31 - 1;
+/** Head widths, and lanes of a column, of the delta net's kernel for long runs. */
+const GROUP_WIDTHS: ReadonlySet<number> = new Set([64, 128]);
+const GROUP_LANES = 16;
+
 function lowerConv(context: LoweringContext, operation: CausalConvOperation): LaunchSpec {
   const { state, weight, bias, activation } = operation;
   const [input, out] = [context.matrix(operation.input), context.matrix(operation.out)];
+  const defines = {
+    TAPS: context.options.weights[weight].shape[0],
+    WEIGHT_TYPE: context.typeOf(weight),
+    BIAS_TYPE: bias === undefined ? -1 : context.typeOf(bias),
+    SILU: activation === "silu" ? 1 : 0,
+  };
+  const takesTiles = isAligned(input) && isAligned(out) && out.width % 4 === 0 && defines.TAPS <= MAX_TILE_TAPS;
+  const forms = takesTiles ? CONV_FORMS : CONV_FORMS.slice(0, 1);
+  const choose = ({ longestRun }: LaunchSize): number => (takesTiles && longestRun >= MIN_LONG_RUN ? 1 : 0);
   return {
     label: "causal convolution",
     file: "recurrent/conv",
-    variants: [
-      {
-        kernel: "causal_conv",
-        defines: {
-          TAPS: context.options.weights[weight].shape[0],
-          WEIGHT_TYPE: context.typeOf(weight),
-          BIAS_TYPE: bias === undefined ? -1 : context.typeOf(bias),
-          SILU: activation === "silu" ? 1 : 0,
-        },
-      },
-    ],
+    variants: forms.map(({ columns, tokens }) => ({
+      kernel: "causal_conv",
+      defines: { ...defines, VECTOR: columns, TILE: tokens },
+    })),
+    choose,
     arguments: {
       ...context.stateArguments(state),
       sequences: context.stepField("sequences"),
@@ -61,7 +77,10 @@ function lowerConv(context: LoweringContext, operation: CausalConvOperation): La
       input_stride: input.stride,
       out_stride: out.stride,
     },
-    grid: (size) => [Math.ceil(out.width / CONV_THREADS), rowsOf(size, out.rows), 1],
+    grid: (size) => {
+      const { columns, tokens } = forms[choose(size)];
+      return [Math.ceil(out.width / (CONV_THREADS * columns)), Math.ceil(rowsOf(size, out.rows) / tokens), 1];
+    },
   };
 }
 
@@ -72,10 +91,11 @@ function supportsConv({ bias }: CausalConvOperation, weights: readonly TensorDes
   return supportsPlain("a convolution", bias === undefined ? [weights[0]] : weights);
 }
 
-function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): LaunchSpec {
+/** Token by token, and long runs by groups of tokens unless the bits of a token must not depend on where its run begins. */
+function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): readonly LaunchSpec[] {
   const { keyHeads, valueHeads, headWidth, keyHeadOrder, epsilon } = operation;
   const [alpha, beta] = [context.matrix(operation.alpha), context.matrix(operation.beta)];
-  return scanLaunch(
+  const byToken = scanLaunch(
     context,
     operation,
     {
@@ -95,10 +115,28 @@ function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): 
       ...gateArguments(alpha, beta),
       decay: context.weight(operation.decay),
       bias: context.weight(operation.bias),
+      short_run: MAX_RUN,
       epsilon,
       scale: 1 / Math.sqrt(headWidth),
     },
   );
+  const { CHUNK, ...defines } = byToken.variants[0].defines;
+  if (CHUNK === undefined || defines["ALIGNED"] !== 1 || !GROUP_WIDTHS.has(headWidth) || context.options.deterministic)
+    return [byToken];
+  const hasLong = ({ longestRun }: LaunchSize): boolean => longestRun >= MIN_LONG_RUN;
+  const hasShort = ({ longestRun, sequences, tokens }: LaunchSize): boolean =>
+    longestRun < MIN_LONG_RUN || sequences * longestRun !== tokens;
+  const sized = (size: LaunchSize): { readonly short_run: number } => ({
+    short_run: hasLong(size) ? MIN_LONG_RUN - 1 : MAX_RUN,
+  });
+  const byGroup: LaunchSpec = {
+    ...byToken,
+    label: "delta-net of long runs",
+    variants: [{ kernel: "delta_net_groups", defines: { ...defines, TOKEN_GROUPS: 1, COLUMN_LANES: GROUP_LANES } }],
+    choose: () => 0,
+    sized,
+  };
+  return [onlyIf(hasShort, { ...byToken, sized }), onlyIf(hasLong, byGroup)];
 }
 
 function lowerScan(context: LoweringContext, operation: SsmScanOperation): LaunchSpec {
@@ -234,7 +272,7 @@ export const RECURRENT_LOWERINGS = {
   "causal-conv": { supports: supportsConv, lower: (context, operation) => [lowerConv(context, operation)] },
   "delta-net": {
     supports: ({ headWidth }, weights) => supportsVectors(weights, supportsLines(headWidth)),
-    lower: (context, operation) => [lowerDeltaNet(context, operation)],
+    lower: (context, operation) => lowerDeltaNet(context, operation),
   },
   "ssm-scan": {
     supports: ({ stateWidth }, weights) => supportsVectors(weights, supportsLines(stateWidth)),
