@@ -71,18 +71,40 @@ function modelsIn(path: string): string {
     : `; name a file in it, such as ${models.toSorted().join(", ")}`;
 }
 
+/** What tells one state of a file from others: whether two openings of a path got the same contents. */
+export interface FileIdentity {
+  readonly device: number;
+  readonly inode: number;
+  readonly sizeBytes: number;
+  /** The time of the last change of its contents. */
+  readonly changedMs: number;
+}
+
+/** Whether two openings got the same file in the same state. */
+export function isSameFile(one: FileIdentity, other: FileIdentity): boolean {
+  return (
+    one.device === other.device &&
+    one.inode === other.inode &&
+    one.sizeBytes === other.sizeBytes &&
+    one.changedMs === other.changedMs
+  );
+}
+
 /** One open file, read at given positions; dispose it to close the file. */
 export class ByteSource implements Disposable {
   readonly path: string;
   /** The file's size when it was opened. */
   readonly sizeBytes: number;
+  /** The file as it was when it was opened. */
+  readonly identity: FileIdentity;
   readonly #descriptor: number;
   readonly #lifetime: Lifetime;
   #readsInFlight = 0;
 
-  private constructor(path: string, descriptor: number, sizeBytes: number) {
+  private constructor(path: string, descriptor: number, { dev, ino, size, mtimeMs }: Stats) {
     this.path = path;
-    this.sizeBytes = sizeBytes;
+    this.sizeBytes = size;
+    this.identity = { device: dev, inode: ino, sizeBytes: size, changedMs: mtimeMs };
     this.#descriptor = descriptor;
     this.#lifetime = new Lifetime(`the file ${path}`);
   }
@@ -96,7 +118,7 @@ export class ByteSource implements Disposable {
       descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
       const stats = fstatSync(descriptor);
       requireRegular(path, stats);
-      return new ByteSource(path, descriptor, stats.size);
+      return new ByteSource(path, descriptor, stats);
     } catch (error) {
       if (descriptor !== undefined) closeSync(descriptor);
       throw error instanceof RocmForgeError ? error : openFailure(path, error);

@@ -8,7 +8,7 @@ import { TensorError } from "../errors.js";
 import { Lifetime } from "../lifetime.js";
 import { nearestNames } from "../nearest.js";
 import { refuseUnknownKeys, refuseValue } from "../options.js";
-import type { ByteSource } from "./byte-source.js";
+import type { ByteSource, FileIdentity } from "./byte-source.js";
 import { extendModel } from "./extension.js";
 import type { GgufVersion } from "./header.js";
 import type { HeaderBytes } from "./header-bytes.js";
@@ -47,12 +47,14 @@ export interface MappingState {
 }
 
 /** What a part is read from: an open file, or its header alone. */
-type PartSource = HeaderSource & Pick<ByteSource, "read"> & Disposable;
+type PartSource = HeaderSource & Pick<ByteSource, "read"> & Partial<Pick<ByteSource, "identity">> & Disposable;
 
 interface Mappings {
   readonly state: MappingState;
   readonly files: readonly MappedFile[];
 }
+
+let identityOf: (file: GgufFile) => FileIdentity | undefined;
 
 /** An open GGUF model: its metadata, its tensor index and the bytes of its tensors. Dispose it to close the file. */
 export class GgufFile implements Disposable {
@@ -71,6 +73,10 @@ export class GgufFile implements Disposable {
   readonly #sources: readonly PartSource[];
   readonly #mappings: readonly MappedFile[];
   readonly #lifetime: Lifetime;
+
+  static {
+    identityOf = (file) => file.#sources[0]?.identity;
+  }
 
   private constructor(path: string, model: ModelParts<PartSource>, mappings: Mappings) {
     this.path = path;
@@ -188,6 +194,11 @@ export class GgufFile implements Disposable {
   #sourceOf(tensor: GgufTensor): PartSource {
     return this.#sources[tensor.part] as PartSource;
   }
+}
+
+/** The first part, which contains the metadata, as it was when it was opened; undefined if only its header is known. */
+export function fileIdentity(file: GgufFile): FileIdentity | undefined {
+  return identityOf(file);
 }
 
 function openParts(path: string, extension: string | undefined): OpenedModel {

@@ -1,5 +1,5 @@
-// Opens a model's file and builds its plan. While the backend is starting, the file is opened and as much of its
-// vocabulary decoded as time allows.
+// Opens a model's file and builds its plan. While the backend is starting, the file is opened and its vocabulary decoded:
+// in a thread if the model's first prompt is known, otherwise as much of it as time allows.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Backend, BackendLoadTimings } from "../backends/contract.js";
@@ -7,10 +7,13 @@ import { withPath } from "../error-path.js";
 import { draftHeadFor, type DraftingOptions, refuseDraftMode } from "../engine/drafting.js";
 import { type ModelOptions, type OpenedPlan, openPlan } from "../engine/open-plan.js";
 import { refuseContext } from "../engine/plan-fit.js";
+import { fileIdentity } from "../gguf/file.js";
 import type { ServingOptions } from "../engine/serving-options.js";
 import type { DraftMode } from "../speculation/speculation.js";
 import type { DraftModel } from "../speculation/model-drafter.js";
-import { TokenizerBuilder, hasTokenizer } from "../tokenizer/tokenizer.js";
+import { TokenizerBuilder } from "../tokenizer/tokenizer-builder.js";
+import { hasTokenizer } from "../tokenizer/tokenizer.js";
+import type { VocabularyWorker } from "../tokenizer/vocabulary-worker.js";
 
 /** Of texts with common words, and with rare ones. */
 const BYTES_PER_TOKEN = [4.5, 3];
@@ -75,26 +78,28 @@ async function openModelFile(
   let opened: OpenedPlan | undefined;
   let tokenizer: TokenizerBuilder | undefined;
   try {
-    opened = await openPlan(path, backend, options, async ({ file: { metadata } }) => {
-      if (!(backend instanceof Promise) || !hasTokenizer(metadata)) return;
-      tokenizer = new TokenizerBuilder(metadata);
-      await decodeUntil(backend, tokenizer);
+    // Before the file is opened, because a thread takes a while to start.
+    using thread = firstPrompt === undefined ? undefined : await startThread(path, backend);
+    opened = await openPlan(path, backend, options, async ({ file }) => {
+      if (!(backend instanceof Promise) || !hasTokenizer(file.metadata)) return;
+      tokenizer = new TokenizerBuilder(file.metadata, () => thread?.take(fileIdentity(file)));
+      await decodeUntil(backend, tokenizer, thread);
     });
     const { plan, planStartMs, planMs } = opened;
     const ready = plan.backend.ready?.();
+    // If nothing has to be waited for, this thread is done sooner than one that has just been started.
+    if (ready === undefined) thread?.giveUp();
     if (ready !== undefined) {
       // Its kernels are loaded before the weights, which would delay them.
       if (firstPrompt !== undefined) for (const tokens of likelyTokens(firstPrompt)) plan.prepareStep(tokens);
-      await decodeUntil(ready, tokenizer);
+      await decodeUntil(ready, tokenizer, thread);
       await ready;
     }
     refuseContext(plan);
     if (firstPrompt !== undefined) {
       // Decoding the rest of the vocabulary shares this thread with loading, and what follows may block the thread for
       // longer.
-      const begun = plan.preload();
-      while (tokenizer?.step() === true) await nextTurn();
-      await begun;
+      await Promise.all([plan.preload(), decodeRest(tokenizer, thread)]);
     }
     return { opened, tokenizer, times: { processStartMs, planStartMs, planMs } };
   } catch (error) {
@@ -136,18 +141,39 @@ async function openDrafter({ opened: { loader, plan } }: Opening, path: string):
   }
 }
 
-/** Decodes the vocabulary until a promise is settled; returns which ended first. */
+/** Starts to decode the vocabulary in a thread if a backend is starting meanwhile; undefined if it is not worth one. */
+async function startThread(path: string, backend: Backend | Promise<Backend>): Promise<VocabularyWorker | undefined> {
+  if (!(backend instanceof Promise)) return undefined;
+  // It is awaited later; a failure before that must not end the process.
+  backend.catch(() => {});
+  // Programs without a first prompt do not load what runs threads.
+  const thread = await import("../tokenizer/vocabulary-worker.js");
+  return thread.VocabularyWorker.startFor(path);
+}
+
+/** Decodes the vocabulary until a promise is settled. */
 async function decodeUntil(
   settled: Promise<unknown>,
   tokenizer: TokenizerBuilder | undefined,
-): Promise<"settled" | "decoded"> {
+  thread: VocabularyWorker | undefined,
+): Promise<void> {
   let isWaiting = true;
   const stop = (): void => void (isWaiting = false);
-  settled.then(stop, stop);
+  const stopped = settled.then(stop, stop);
   // A promise that is already settled leaves no time.
   await undefined;
+  if (isWaiting && thread?.isPending === true) await Promise.race([stopped, thread.settled]);
   while (isWaiting && tokenizer?.step() === true) await nextTurn();
-  return isWaiting ? "decoded" : "settled";
+}
+
+/** Decodes what is left of the vocabulary, between the parts of other work. */
+async function decodeRest(
+  tokenizer: TokenizerBuilder | undefined,
+  thread: VocabularyWorker | undefined,
+): Promise<void> {
+  if (tokenizer === undefined) return;
+  if (thread?.isPending === true) await thread.settled;
+  while (tokenizer.step()) await nextTurn();
 }
 
 /**

@@ -3,6 +3,7 @@
 // falls back to single bytes, and is dropped if the vocabulary lacks them, as in llama.cpp.
 
 import { SPELLING_OF_BYTE, spellBytes } from "./byte-level.js";
+import { characterClasses } from "./character-class.js";
 import { escapeSpaces } from "./escaped-space.js";
 import { NO_SYMBOL, type MergeTable } from "./merge-table.js";
 import { KEPT_SYMBOLS, NeighbourMerger, NEVER, ROW_END } from "./neighbour-merger.js";
@@ -31,6 +32,8 @@ export class BpeEncoder {
   #starts = new Int32Array(KEPT_SYMBOLS);
 
   constructor(vocabulary: Vocabulary, merges: MergeTable, preTokenizer: PreTokenizer) {
+    // Every text needs them. Expanded at the first one, they would delay the first token of a model.
+    characterClasses();
     this.#vocabulary = vocabulary;
     this.#merges = merges;
     this.#preTokenizer = preTokenizer;

@@ -21,29 +21,59 @@ const SEED = randomInt(2 ** 32);
 /** A list of texts, read once and in order; a `GgufArray` of strings fits. */
 type MergeList = Pick<GgufArray, "length" | "strings">;
 
+/** Merges as plain tables, each with a buffer of its own, so that another thread can build and transfer them. */
+export interface MergeTables {
+  /** The symbols of each merge, by rank. */
+  readonly lefts: Int32Array<ArrayBuffer>;
+  readonly rights: Int32Array<ArrayBuffer>;
+  readonly results: Int32Array<ArrayBuffer>;
+  /** The hash table: ranks plus one, 0 if a slot is empty. */
+  readonly slots: Int32Array<ArrayBuffer>;
+  /** The seed of the hashes by which merges were put into their slots. */
+  readonly seed: number;
+  /** The texts of the symbols that are not tokens, in order: usually none. */
+  readonly extraTexts: readonly Uint8Array[];
+}
+
 /** The ranks of a vocabulary's merges, looked up by pairs of symbols. */
 export class MergeTable {
   readonly #vocabulary: Vocabulary;
-  readonly #lefts: Int32Array;
-  readonly #rights: Int32Array;
-  readonly #results: Int32Array;
-  readonly #slots: Int32Array;
+  readonly #lefts: Int32Array<ArrayBuffer>;
+  readonly #rights: Int32Array<ArrayBuffer>;
+  readonly #results: Int32Array<ArrayBuffer>;
+  readonly #slots: Int32Array<ArrayBuffer>;
   readonly #mask: number;
+  readonly #seed: number;
   readonly #extraSymbols = new Map<string, number>();
   readonly #extraTexts: Buffer[] = [];
 
-  private constructor(vocabulary: Vocabulary, merges: number) {
+  private constructor(vocabulary: Vocabulary, { lefts, rights, results, slots, seed, extraTexts }: MergeTables) {
     this.#vocabulary = vocabulary;
-    this.#lefts = new Int32Array(merges);
-    this.#rights = new Int32Array(merges);
-    this.#results = new Int32Array(merges);
-    this.#mask = tableCapacity(merges) - 1;
-    this.#slots = new Int32Array(this.#mask + 1);
+    this.#lefts = lefts;
+    this.#rights = rights;
+    this.#results = results;
+    this.#mask = slots.length - 1;
+    this.#slots = slots;
+    this.#seed = seed;
+    for (const text of extraTexts) this.addSymbol(text, 0, text.length);
+  }
+
+  /** The merges of tables that were built before, with this vocabulary; they are the table's from now on. */
+  static of(vocabulary: Vocabulary, tables: MergeTables): MergeTable {
+    return new MergeTable(vocabulary, tables);
   }
 
   /** Builds the table; yields at intervals, so that the caller can do other work. */
   static *read(vocabulary: Vocabulary, merges: MergeList | undefined): Generator<void, MergeTable, undefined> {
-    const table = new MergeTable(vocabulary, merges?.length ?? 0);
+    const count = merges?.length ?? 0;
+    const table = new MergeTable(vocabulary, {
+      lefts: new Int32Array(count),
+      rights: new Int32Array(count),
+      results: new Int32Array(count),
+      slots: new Int32Array(tableCapacity(count)),
+      seed: SEED,
+      extraTexts: [],
+    });
     const texts = merges?.strings();
     let scratch = Buffer.allocUnsafe(FIRST_SCRATCH_BYTES);
     for (let rank = 0; texts?.next() === true;) {
@@ -61,6 +91,18 @@ export class MergeTable {
     return table;
   }
 
+  /** What `of` makes this table from again. */
+  get tables(): MergeTables {
+    return {
+      lefts: this.#lefts,
+      rights: this.#rights,
+      results: this.#results,
+      slots: this.#slots,
+      seed: this.#seed,
+      extraTexts: this.#extraTexts,
+    };
+  }
+
   /** Adds the merge of two texts that meet at `cut`. */
   #add(rank: number, bytes: Uint8Array, cut: number, end: number): void {
     this.#lefts[rank] = this.addSymbol(bytes, 0, cut);
@@ -72,7 +114,7 @@ export class MergeTable {
   /** The rank of this pair's merge, or -1. */
   rank(left: number, right: number): number {
     if (left < 0 || right < 0) return -1;
-    for (let slot = hashPair(left, right) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+    for (let slot = hashPair(left, right, this.#seed) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const rank = (this.#slots[slot] as number) - 1;
       if (rank < 0 || (this.#lefts[rank] === left && this.#rights[rank] === right)) return rank;
     }
@@ -107,7 +149,7 @@ export class MergeTable {
   #insert(rank: number): void {
     const left = this.#lefts[rank] as number;
     const right = this.#rights[rank] as number;
-    for (let slot = hashPair(left, right) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+    for (let slot = hashPair(left, right, this.#seed) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const other = (this.#slots[slot] as number) - 1;
       if (other < 0) this.#slots[slot] = rank + 1;
       if (other < 0 || (this.#lefts[other] === left && this.#rights[other] === right)) return;
@@ -115,8 +157,8 @@ export class MergeTable {
   }
 }
 
-function hashPair(left: number, right: number): number {
-  const hash = Math.imul(left ^ SEED, 0x9e3779b1) ^ Math.imul(right + SEED, 0x85ebca6b);
+function hashPair(left: number, right: number, seed: number): number {
+  const hash = Math.imul(left ^ seed, 0x9e3779b1) ^ Math.imul(right + seed, 0x85ebca6b);
   return hash ^ (hash >>> 15);
 }
 

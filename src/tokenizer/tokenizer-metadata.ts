@@ -41,7 +41,7 @@ export const FLAG_KEYS = {
 } as const;
 
 /** The arrays of a file's vocabulary, none of them decoded. */
-interface TokenizerArrays {
+export interface TokenizerArrays {
   readonly tokens: GgufArray;
   readonly scores: GgufArray | undefined;
   readonly types: GgufArray | undefined;

@@ -4,7 +4,8 @@ import { GgufError, TokenizerError } from "../errors.js";
 import { arr, bool, str, u32, type GgufEntry } from "../gguf/entry.js";
 import { GgufMetadata } from "../gguf/metadata.js";
 import { SPELLING_OF_BYTE } from "./byte-level.js";
-import { checkTokenizerMetadata, createTokenizer, TokenizerBuilder, type Tokenizer } from "./tokenizer.js";
+import { TokenizerBuilder } from "./tokenizer-builder.js";
+import { checkTokenizerMetadata, createTokenizer, type Tokenizer } from "./tokenizer.js";
 
 const NORMAL = 1;
 const UNKNOWN = 2;

@@ -19,6 +19,7 @@ import {
 } from "./encode-input.js";
 import { unescapeSpaces } from "./escaped-space.js";
 import { MERGES_KEY, MergeTable } from "./merge-table.js";
+import { type PrebuiltVocabulary, usableVocabulary } from "./prebuilt-vocabulary.js";
 import { type PreTokenizer, preTokenizerByName } from "./pre-tokenizers.js";
 import { SpecialTokens } from "./special-tokens.js";
 import { SpmEncoder } from "./spm-encoder.js";
@@ -96,39 +97,21 @@ const UNPRINTED = TokenAttribute.unknown | TokenAttribute.control;
 
 /** Builds the tokenizer of a file's metadata; throws if it is missing, invalid or not supported. */
 export function createTokenizer(metadata: GgufMetadata): Tokenizer {
-  return new TokenizerBuilder(metadata).finish();
-}
-
-/** Builds a tokenizer incrementally: a large vocabulary takes a quarter of a second. */
-export class TokenizerBuilder {
-  readonly #turns: Generator<void, Tokenizer, undefined>;
-  #outcome: { readonly tokenizer: Tokenizer } | { readonly error: unknown } | undefined;
-
-  constructor(metadata: GgufMetadata) {
-    this.#turns = tokenizerTurns(metadata);
-  }
-
-  /** Does a few milliseconds of the work; returns false if none is left. */
-  step(): boolean {
-    if (this.#outcome !== undefined) return false;
-    try {
-      const { done, value } = this.#turns.next();
-      if (done === true) this.#outcome = { tokenizer: value };
-    } catch (error) {
-      this.#outcome = { error };
-    }
-    return this.#outcome === undefined;
-  }
-
-  /** Does the rest of the work; throws if the file's tokenizer is invalid. */
-  finish(): Tokenizer {
-    while (this.step());
-    if (this.#outcome === undefined || "error" in this.#outcome) throw this.#outcome?.error;
-    return this.#outcome.tokenizer;
+  const turns = tokenizerTurns(metadata);
+  for (;;) {
+    const { done, value } = turns.next();
+    if (done === true) return value;
   }
 }
 
-function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, undefined> {
+/**
+ * Builds the tokenizer; yields at intervals, so that the caller can do other work. `given` is asked for tables at the
+ * first turn, and the metadata's arrays are read only if there are none.
+ */
+export function* tokenizerTurns(
+  metadata: GgufMetadata,
+  given: () => PrebuiltVocabulary | undefined = () => undefined,
+): Generator<void, Tokenizer, undefined> {
   const family = textValue(metadata, MODEL_KEY);
   if (family === undefined) throw complaint(MODEL_KEY, "string", "nothing");
   if (!isSupportedModel(family)) throw unsupportedModel(family);
@@ -140,7 +123,11 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
     model === "spm" ? "default" : family === GEMMA4 ? GEMMA4 : textValue(metadata, PRE_TOKENIZER_KEY) || "default";
   const preTokenizer = preTokenizerByName(preTokenizerName);
 
-  const vocabulary = yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers());
+  const prebuilt = usableVocabulary(arrays, given());
+  const vocabulary =
+    prebuilt === undefined
+      ? yield* Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers())
+      : Vocabulary.of(prebuilt.vocabulary);
   const roles = assignRoles(metadata, vocabulary, defaultsOf(family, preTokenizer));
   guardControlTokens(vocabulary);
   const specials = new SpecialTokens(vocabulary);
@@ -158,7 +145,10 @@ function* tokenizerTurns(metadata: GgufMetadata): Generator<void, Tokenizer, und
   }
   if (arrays.merges === undefined && !preTokenizer.mergesOptional)
     throw complaint(MERGES_KEY, "array of string", "nothing");
-  const merges = yield* MergeTable.read(vocabulary, arrays.merges);
+  const merges =
+    prebuilt?.merges === undefined
+      ? yield* MergeTable.read(vocabulary, arrays.merges)
+      : MergeTable.of(vocabulary, prebuilt.merges);
   const encoder = new BpeEncoder(vocabulary, merges, preTokenizer);
   return new VocabularyTokenizer({
     ...common,

@@ -42,24 +42,47 @@ const USUAL_TOKEN_BYTES = 8;
 /** The texts of a vocabulary; a `GgufArray` of strings fits. */
 type TokenList = Pick<GgufArray, "length" | "strings">;
 
+/** A vocabulary as plain tables, each with a buffer of its own, so that another thread can build and transfer them. */
+export interface VocabularyTables {
+  /** The bytes of all tokens; token `id` is the range from `offsets[id]` to `offsets[id + 1]`. */
+  readonly pool: Uint8Array<ArrayBuffer>;
+  readonly offsets: Uint32Array<ArrayBuffer>;
+  readonly longestBytes: number;
+  /** The hash table: token ids plus one, 0 if a slot is empty. */
+  readonly slots: Int32Array<ArrayBuffer>;
+  /** The seed of the hashes by which tokens were put into their slots. */
+  readonly seed: number;
+  readonly attributes: Uint16Array<ArrayBuffer>;
+  readonly scores: Float32Array<ArrayBuffer>;
+}
+
 /** The tokens of a file, with a lookup by bytes. */
 export class Vocabulary {
   readonly size: number;
-  readonly attributes: Uint16Array;
-  readonly scores: Float32Array;
-  #longestBytes = 0;
-  #pool: Buffer = Buffer.alloc(0);
-  readonly #offsets: Uint32Array;
-  readonly #slots: Int32Array;
+  readonly attributes: Uint16Array<ArrayBuffer>;
+  readonly scores: Float32Array<ArrayBuffer>;
+  #longestBytes: number;
+  #pool: Buffer<ArrayBuffer>;
+  readonly #offsets: Uint32Array<ArrayBuffer>;
+  readonly #slots: Int32Array<ArrayBuffer>;
   readonly #mask: number;
+  readonly #seed: number;
 
-  private constructor(size: number, scores: Float64Array | undefined) {
-    this.size = size;
-    this.attributes = new Uint16Array(size).fill(TokenAttribute.normal);
-    this.scores = scores === undefined ? new Float32Array(size) : new Float32Array(scores);
-    this.#offsets = new Uint32Array(size + 1);
-    this.#mask = tableCapacity(size) - 1;
-    this.#slots = new Int32Array(this.#mask + 1);
+  private constructor({ pool, offsets, longestBytes, slots, seed, attributes, scores }: VocabularyTables) {
+    this.size = attributes.length;
+    this.attributes = attributes;
+    this.scores = scores;
+    this.#longestBytes = longestBytes;
+    this.#pool = Buffer.from(pool.buffer, pool.byteOffset, pool.length);
+    this.#offsets = offsets;
+    this.#mask = slots.length - 1;
+    this.#slots = slots;
+    this.#seed = seed;
+  }
+
+  /** The vocabulary of tables that were built before; it owns them from now on. */
+  static of(tables: VocabularyTables): Vocabulary {
+    return new Vocabulary(tables);
   }
 
   /** Builds the vocabulary; yields at intervals, so that the caller can do other work. */
@@ -68,8 +91,17 @@ export class Vocabulary {
     types: Float64Array | undefined,
     scores: Float64Array | undefined,
   ): Generator<void, Vocabulary, undefined> {
-    const vocabulary = new Vocabulary(tokens.length, scores);
-    const { size, attributes } = vocabulary;
+    const { length: size } = tokens;
+    const attributes = new Uint16Array(size).fill(TokenAttribute.normal);
+    const vocabulary = new Vocabulary({
+      pool: new Uint8Array(),
+      offsets: new Uint32Array(size + 1),
+      longestBytes: 0,
+      slots: new Int32Array(tableCapacity(size)),
+      seed: HASH_SEED,
+      attributes,
+      scores: scores === undefined ? new Float32Array(size) : new Float32Array(scores),
+    });
     if (types !== undefined)
       for (let id = 0; id < size; id++) attributes[id] = ATTRIBUTE_OF_TYPE[types[id] as number] ?? 0;
     yield;
@@ -80,6 +112,19 @@ export class Vocabulary {
       if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
     return vocabulary;
+  }
+
+  /** What `of` makes this vocabulary from again. */
+  get tables(): VocabularyTables {
+    return {
+      pool: this.#pool,
+      offsets: this.#offsets,
+      longestBytes: this.#longestBytes,
+      slots: this.#slots,
+      seed: this.#seed,
+      attributes: this.attributes,
+      scores: this.scores,
+    };
   }
 
   /** The length of the longest token in bytes: longer text need not be looked up. */
@@ -107,7 +152,7 @@ export class Vocabulary {
   /** The token of exactly these bytes, or -1. */
   find(bytes: Uint8Array, start: number, end: number): number {
     if (end - start > this.#longestBytes) return -1;
-    for (let slot = hashBytes(bytes, start, end) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+    for (let slot = hashBytes(bytes, start, end, this.#seed) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const id = (this.#slots[slot] as number) - 1;
       if (id < 0 || this.#equals(id, bytes, start, end)) return id;
     }
@@ -130,13 +175,15 @@ export class Vocabulary {
       this.#offsets[id + 1] = used;
       if (id % TOKENS_PER_STEP === TOKENS_PER_STEP - 1) yield;
     }
-    this.#pool = Buffer.from(pool.subarray(0, used));
+    // Not a slice of the memory that small buffers share, which cannot be transferred.
+    this.#pool = Buffer.allocUnsafeSlow(used);
+    this.#pool.set(pool.subarray(0, used));
   }
 
   #insert(id: number): void {
     const start = this.#offsets[id] as number;
     const end = this.#offsets[id + 1] as number;
-    for (let slot = hashBytes(this.#pool, start, end) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+    for (let slot = hashBytes(this.#pool, start, end, this.#seed) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const other = (this.#slots[slot] as number) - 1;
       if (other < 0) this.#slots[slot] = id + 1;
       if (other < 0 || this.#equals(other, this.#pool, start, end)) return;
@@ -163,8 +210,8 @@ export function tableCapacity(entries: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(entries, 8) * 2));
 }
 
-function hashBytes(bytes: Uint8Array, start: number, end: number): number {
-  let hash = HASH_SEED;
+function hashBytes(bytes: Uint8Array, start: number, end: number, seed: number): number {
+  let hash = seed;
   for (let index = start; index < end; index++) hash = Math.imul(hash ^ (bytes[index] as number), HASH_PRIME);
   return hash ^ (hash >>> 15);
 }

@@ -3,7 +3,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { createGpuBackend } from "../../src/backends/gpu/backend.js";
 import type { GpuDevice } from "../../src/backends/gpu/drivers/shared/driver.js";
+import { GgufFile } from "../../src/gguf/file.js";
 import { Model } from "../../src/model/model.js";
+import { createTokenizer } from "../../src/tokenizer/tokenizer.js";
+import { VocabularyWorker } from "../../src/tokenizer/vocabulary-worker.js";
 import { openModel, promptStep } from "./random-models.js";
 import { SilentCompiler, SilentDriver } from "./silent-driver.js";
 import { useSilentModel } from "./silent-model.js";
@@ -99,7 +102,31 @@ describe("while the device is being opened", () => {
     expect(driver.calls.get("allocateHost")).toBe(pinned);
   });
 
-  it("a model that nobody has a prompt for yet loads no weights", async () => {
+  it.each([
+    ["a thread decodes", 30_000, undefined],
+    ["no thread decodes in time", 50, new URL("data:text/javascript,for (;;);")],
+  ])("a first prompt finds the vocabulary that %s", async (_, limitMs, module) => {
+    const { driver, backend } = start();
+    let taken: unknown;
+    const started = vi.spyOn(VocabularyWorker, "startFor").mockImplementation((file) => {
+      const thread = new VocabularyWorker(file, limitMs, module);
+      const take = thread.take.bind(thread);
+      vi.spyOn(thread, "take").mockImplementation((identity) => (taken = take(identity)) as ReturnType<typeof take>);
+      return thread;
+    });
+    const opening = Model.open(path, Promise.resolve(backend), { firstPrompt: "Once" });
+    setTimeout(() => driver.finish(), 100);
+    await using model = await opening;
+    expect(started).toHaveBeenCalledExactlyOnceWith(path);
+    started.mockRestore();
+    using file = await GgufFile.open(path, { mapping: "off" });
+    const expected = createTokenizer(file.metadata).encode("Once upon a time");
+    expect(model.tokenize("Once upon a time")).toEqual(expected);
+    expect(taken === undefined).toBe(module !== undefined);
+  });
+
+  it("a model that nobody has a prompt for yet loads no weights, and starts no thread for its vocabulary", async () => {
+    const started = vi.spyOn(VocabularyWorker, "startFor");
     const { driver, backend } = start();
     const opening = Model.open(path, Promise.resolve(backend));
     driver.finish();
@@ -107,6 +134,7 @@ describe("while the device is being opened", () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(model.loadingStats()).toMatchObject({ loadedTensors: 0, loadingTensors: 0 });
     expect(driver.calls.get("copyToDevice")).toBeUndefined();
+    expect(started).not.toHaveBeenCalled();
   });
 
   it("weights that will not fit are not begun with", async () => {

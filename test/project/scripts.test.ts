@@ -86,6 +86,7 @@ beforeEach(() => {
   };
   write("tsconfig.build.json", JSON.stringify({ compilerOptions, include: ["src"] }));
   write("src/cli/main.ts", `export const greeting: string = "hello";\n`);
+  write("src/tokenizer/vocabulary-thread.ts", "export {};\n");
 });
 
 afterEach(() => {
@@ -100,7 +101,7 @@ describe("scripts/build.mjs", () => {
       /^rocmforge: installing packages \(npm ci\) … \d+\.\d s\nrocmforge: building dist\/ .* … \d+\.\d s\nrocmforge: bundling .* … \d+\.\d s\n$/,
     );
     expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
-    expect(readdirSync(join(folder, "dist"))).toEqual(["cli"]);
+    expect(readdirSync(join(folder, "dist")).toSorted()).toEqual(["cli", "tokenizer"]);
     expect(statSync(join(folder, "dist", "cli", "main.js")).mode & 0o111).not.toBe(0);
     expect(readdirSync(join(folder, ".cache"))).toEqual(["build-stamp"]);
   });

@@ -34,6 +34,15 @@ describe("DeviceRecord", () => {
     expect(readdirSync(folder.file("new/kernels"))).toHaveLength(1);
   });
 
+  it("hashes no sources to find out that a folder has no records, and gives none of another card", async () => {
+    using folder = new TemporaryFolder();
+    const missing = folder.file("no sources");
+    expect(new DeviceRecord(IDENTITY, folder.path, missing).read()).toEqual(NOTHING);
+    await new DeviceRecord(IDENTITY, folder.path).add({ chosen: { "gemv a": CHOICE } });
+    expect(() => new DeviceRecord(IDENTITY, folder.path, missing).read()).toThrow("no sources");
+    expect(new DeviceRecord({ ...IDENTITY, kind: "cuda" }, folder.path).read()).toEqual(NOTHING);
+  });
+
   it("keeps what several writers add at the same time, the newest of each name", async () => {
     using folder = new TemporaryFolder();
     const names = Array.from({ length: 6 }, (_, index) => `gemv ${index}`);

@@ -14,6 +14,7 @@ import { KERNEL_FOLDER } from "./kernel-source.js";
 
 /** Raised when the form of the file or the meaning of a choice changes. */
 const RECORD_VERSION = 1;
+const FILE_PREFIX = "device-";
 /** Far more than the launches and modules of a few hundred models. */
 const MAX_ENTRIES = 8192;
 const MAX_PARAMETERS = 16;
@@ -66,10 +67,15 @@ const FORMAT: RecordFormat<DeviceResults> = {
 
 /** The record of one card; reads and writes are checked, and failures cost the results alone. */
 export class DeviceRecord {
-  readonly #file: KeptRecord<DeviceResults>;
+  readonly #identity: RecordIdentity;
+  readonly #folder: string;
+  readonly #sourceFolder: string;
+  #kept: KeptRecord<DeviceResults> | undefined;
 
   constructor(identity: RecordIdentity, folder: string = kernelCacheFolder(), sourceFolder: string = KERNEL_FOLDER) {
-    this.#file = new KeptRecord(join(folder, `device-${recordKey(identity, sourceFolder)}.json`), FORMAT);
+    this.#identity = identity;
+    this.#folder = folder;
+    this.#sourceFolder = sourceFolder;
   }
 
   get path(): string {
@@ -78,7 +84,7 @@ export class DeviceRecord {
 
   /** What is on disk now; empty if there is none, or it is damaged. */
   read(): DeviceResults {
-    return this.#file.read();
+    return this.#kept === undefined && !hasRecords(this.#folder) ? NO_RESULTS : this.#file.read();
   }
 
   /** Adds results to those on disk, in place of older ones with the same names; false if they could not be written. */
@@ -87,6 +93,26 @@ export class DeviceRecord {
       chosen: newest({ ...known.chosen, ...chosen }),
       modules: newest({ ...known.modules, ...modules }),
     }));
+  }
+
+  get #file(): KeptRecord<DeviceResults> {
+    this.#kept ??= new KeptRecord(
+      join(this.#folder, `${FILE_PREFIX}${recordKey(this.#identity, this.#sourceFolder)}.json`),
+      FORMAT,
+    );
+    return this.#kept;
+  }
+}
+
+/**
+ * Whether the folder has a record at all, of this card or another. Most machines have none, and all kernel sources are
+ * hashed for the name of one, which takes longer than a start should wait.
+ */
+function hasRecords(folder: string): boolean {
+  try {
+    return readdirSync(folder).some((name) => name.startsWith(FILE_PREFIX));
+  } catch {
+    return false;
   }
 }
 
