@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { availableParallelism } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gunzipSync } from "node:zlib";
+import { brotliDecompressSync } from "node:zlib";
 import { isRunning, runProgram, ScriptError } from "./tool.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -20,7 +20,7 @@ const RUN_LIMIT_MS = 5 * 60_000;
 /** The longest takes a quarter of this on a busy machine. */
 const EMULATED_RUN_LIMIT_MS = 20 * 60_000;
 
-const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl.gz");
+const GOLDEN_BLOCKS = join(ROOT, "test", "fixtures", "golden", "dequantize.jsonl.br");
 /** What a test program is given on its command line. */
 const ARGUMENTS = { "matmul-test": () => [goldenBlocks()] };
 
@@ -278,7 +278,7 @@ export async function buildNativeTests(target, names = nativeTestNames()) {
 /** The path of the golden blocks, unpacked. */
 function goldenBlocks() {
   const path = join(CACHE, "dequantize.jsonl");
-  writeFileSync(path, gunzipSync(readFileSync(GOLDEN_BLOCKS)));
+  writeFileSync(path, brotliDecompressSync(readFileSync(GOLDEN_BLOCKS)));
   return path;
 }
 

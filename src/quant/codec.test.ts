@@ -13,7 +13,7 @@ interface GoldenRow {
 }
 
 const golden = readPackedLines(
-  new URL("../../test/fixtures/golden/dequantize.jsonl.gz", import.meta.url),
+  new URL("../../test/fixtures/golden/dequantize.jsonl.br", import.meta.url),
 ) as readonly GoldenRow[];
 
 /** Deterministic standard normal values, so that a bound on the error means something. */

@@ -9,7 +9,7 @@ const PROMISED =
 
 test("ids, block sizes and block bytes are those of the golden blocks", () => {
   const blocks = readPackedLines(
-    new URL("../../test/fixtures/golden/dequantize.jsonl.gz", import.meta.url),
+    new URL("../../test/fixtures/golden/dequantize.jsonl.br", import.meta.url),
   ) as readonly Readonly<{ type: string; id: number; blockSize: number; blockBytes: number }>[];
   expect(blocks.length).toBeGreaterThan(20);
   for (const golden of blocks) {

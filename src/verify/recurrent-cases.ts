@@ -190,3 +190,38 @@ export function stepOfRuns(runs: readonly StateRun[]): StepInput {
 export function withoutStates(step: StepInput): StepInput {
   return { ...step, stateReads: Int32Array.of(-1), stateWrites: new Int32Array(step.tokens.length).fill(-1) };
 }
+
+/** Short runs, then long ones in the middle of which states are wanted, and runs that continue from those. */
+export function recurrentSteps(): readonly StepInput[] {
+  return [
+    stepOfRuns([{ tokens: 21, first: 0, writes: { [-1]: 0 } }]),
+    stepOfRuns([
+      { tokens: 1, first: 21, position: 21, read: 0, writes: { 0: 1 } },
+      { tokens: 6, first: 40, writes: { [-1]: 2 } },
+    ]),
+    stepOfRuns([
+      { tokens: 1, first: 60, position: 22, read: 1 },
+      { tokens: 1, first: 61, position: 6, read: 2 },
+    ]),
+    // Runs that are long enough for kernels of prompts, with states in their middle, beside short ones.
+    someOutputs(
+      stepOfRuns([
+        { tokens: 83, first: 70, position: 6, read: 2, writes: { 3: 3, 40: 4, [-1]: 2 } },
+        { tokens: 9, first: 160, writes: { [-1]: 5 } },
+        { tokens: 33, first: 22, position: 22, read: 1, writes: { 7: 1 } },
+      ]),
+    ),
+    stepOfRuns([
+      { tokens: 1, first: 153, position: 89, read: 2 },
+      { tokens: 2, first: 74, position: 10, read: 3 },
+      { tokens: 1, first: 111, position: 47, read: 4 },
+      { tokens: 1, first: 30, position: 30, read: 1 },
+      { tokens: 1, first: 169, position: 9, read: 5 },
+    ]),
+  ];
+}
+
+/** The step with every fourth output row. */
+function someOutputs(step: StepInput): StepInput {
+  return { ...step, outputs: step.outputs.filter((_, index) => index % 4 === 0) };
+}

@@ -97,7 +97,7 @@ describe("text", () => {
 
 describe("--json", () => {
   it("agrees with llama.cpp's greedy tokens", async () => {
-    const golden = readPacked(pathToFileURL(fixture("golden/fable-3m-qwen2-Q4_K_M.json.gz"))) as {
+    const golden = readPacked(pathToFileURL(fixture("golden/fable-3m-qwen2-Q4_K_M.json.br"))) as {
       readonly cases: {
         readonly king: { readonly text: string; readonly exact: { readonly greedy: readonly number[] } };
       };

@@ -7,7 +7,7 @@ import { TemporaryFolder } from "../support/temporary-folder.js";
 import { gemmaText, gemmaVocabulary } from "./gemma-vocabulary.js";
 import { loadPeerVocabulary } from "./llama-cpp.js";
 
-export const GEMMA_TOKENS_FILE = new URL("../fixtures/peers/gemma-tokens.json.gz", import.meta.url);
+export const GEMMA_TOKENS_FILE = new URL("../fixtures/peers/gemma-tokens.json.br", import.meta.url);
 export const GEMMA_VOCABULARY_SEED = 7;
 const TEXTS = 80;
 

@@ -2,10 +2,12 @@
 // in test/fixtures. Each prompt can be run whole, token by token, in chunks, or beside other sequences.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { ARCHITECTURES } from "../../../src/architectures/registry.js";
 import type { Backend, OutputRequest, StepInput } from "../../../src/backends/contract.js";
 import { GgufLoader } from "../../../src/loader/gguf-loader.js";
 import { ExecutionPlan } from "../../../src/plan/execution-plan.js";
+import { readPacked } from "../../support/packed-json.js";
 
 export interface GoldenModel {
   readonly name: string;
@@ -26,6 +28,8 @@ const local = (path: string): string => new URL(path, import.meta.url).pathname;
 const SHARED_GOLDEN = local("../../../../shared/golden/architectures/");
 const SHARED_MODELS = local("../../../../shared/models/architectures/");
 const FIXTURES = local("../../fixtures/architectures/");
+/** The copies are packed. */
+const GOLDEN_FILE = /\.json(?:\.br)?$/;
 
 /** A golden file of a long prompt: no drift, but a tolerance of its own, and only the stored positions. */
 export interface LongGoldenModel {
@@ -53,13 +57,16 @@ function goldenFiles<Model extends { readonly architecture: string }>(): readonl
   const [golden, models] = existsSync(SHARED_GOLDEN) ? [SHARED_GOLDEN, SHARED_MODELS] : [FIXTURES, FIXTURES];
   if (!existsSync(golden)) return [];
   return readdirSync(golden)
-    .filter((file) => file.endsWith(".json"))
+    .filter((file) => GOLDEN_FILE.test(file))
     .map((file): Model => {
-      const name = file.slice(0, -".json".length);
-      const content = JSON.parse(readFileSync(`${golden}${file}`, "utf8")) as Model & { readonly model: string };
-      return { ...content, name, path: `${models}${content.model}` };
+      const content = contentOf(`${golden}${file}`) as Model & { readonly model: string };
+      return { ...content, name: file.replace(GOLDEN_FILE, ""), path: `${models}${content.model}` };
     })
     .filter(({ architecture }) => known.has(architecture));
+}
+
+function contentOf(path: string): unknown {
+  return path.endsWith(".br") ? readPacked(pathToFileURL(path)) : JSON.parse(readFileSync(path, "utf8"));
 }
 
 /** How a prompt reaches the model: in steps of so many tokens, alone or beside two other sequences. */

@@ -48,7 +48,7 @@ const mean = (values: readonly number[]): number => values.reduce((total, value)
 
 function goldenCases(name: string): Readonly<Record<string, GoldenCase>> {
   return (
-    readPacked(new URL(`../../fixtures/golden/${name}.json.gz`, import.meta.url)) as {
+    readPacked(new URL(`../../fixtures/golden/${name}.json.br`, import.meta.url)) as {
       cases: Record<string, GoldenCase>;
     }
   ).cases;

@@ -35,7 +35,7 @@ const FEW_WITH_WINDOW = ["fable-3m-qwen2-Q8_0"];
 const local = (path: string): string => new URL(path, import.meta.url).pathname;
 
 describe.each(FULL_RUN ? MODELS : FEW_MODELS)("%s", (name, path) => {
-  const golden = readPacked(new URL(`../../fixtures/golden/${name}.json.gz`, import.meta.url)) as {
+  const golden = readPacked(new URL(`../../fixtures/golden/${name}.json.br`, import.meta.url)) as {
     readonly cases: Readonly<Record<string, GoldenCase>>;
   };
 

@@ -7,8 +7,8 @@ import { FAMILY_NAMES, type FamilyCase, familyCase } from "./family-shapes.js";
 import { FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "./random-cases.js";
 import type { RandomModel } from "./random-model.js";
 
-export const ANSWERS_FILE = new URL("../../fixtures/peers/random-models.json.gz", import.meta.url);
-export const FAMILY_ANSWERS_FILE = new URL("../../fixtures/peers/family-models.json.gz", import.meta.url);
+export const ANSWERS_FILE = new URL("../../fixtures/peers/random-models.json.br", import.meta.url);
+export const FAMILY_ANSWERS_FILE = new URL("../../fixtures/peers/family-models.json.br", import.meta.url);
 export const RECORDED_TOKENS = 24;
 /** Past the shorter windows and the shorter contexts of scaled ropes. */
 export const FAMILY_TOKENS = 40;

@@ -11,7 +11,7 @@ import { logProbabilities } from "../../conformance/models/log-probabilities.js"
 import { EMBEDDED } from "./running-server.js";
 import { readPacked } from "../../support/packed-json.js";
 
-const GOLDEN = new URL("../../fixtures/golden/fable-10m-Q4_K_M.json.gz", import.meta.url);
+const GOLDEN = new URL("../../fixtures/golden/fable-10m-Q4_K_M.json.br", import.meta.url);
 /** The rule of test/conformance/golden/golden-cpu.test.ts: no further from exact than so many times what llama.cpp is, or the floor. */
 const DRIFT_RATIO = 1.25;
 const DRIFT_FLOOR = 0.003;

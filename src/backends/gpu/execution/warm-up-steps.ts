@@ -5,7 +5,7 @@
 import type { WarmUpStep } from "../../warm-up-step.js";
 import { SPLIT_POSITIONS, splitsOf } from "../memory/kv-layout.js";
 import { choiceTokens } from "../blas/algorithm-choices.js";
-import { MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
+import { MAX_SMALL_BATCH, MIN_BLAS_BATCH } from "../lowering/matmul-selection.js";
 import { GRAPH_COUNTS } from "../lowering/step-bucket.js";
 
 interface WarmUpStepOptions {
@@ -46,11 +46,18 @@ export function warmUpSteps(options: WarmUpStepOptions): readonly WarmUpStep[] {
   const prompts = [...PROMPTS, leastBlas].map((prompt) => ({ decoding: 0, prompt, longest: prompt, ...RUN }));
   // The prompt is a sequence, too.
   const large = [20, 40].map((decoding) => ({ decoding, prompt: leastBlas }));
-  const mixed = [...MIXED, ...large].map(({ decoding, prompt }) => ({
+  const withPrompt = ({ decoding, prompt }: (typeof MIXED)[number]) => ({
     decoding: Math.min(decoding, options.sequences - 1),
     prompt,
     longest: 1,
     ...RUN,
+  });
+  const mixed = [...MIXED, ...large].map(withPrompt);
+  // Prompts too short for tiles take split attention, which leaves parts if a sequence beside them is long.
+  const mixedLong = MIXED.filter(({ prompt }) => prompt <= MAX_SMALL_BATCH).map((step) => ({
+    ...withPrompt(step),
+    longest: Math.min(options.contextTokens, 2 * SPLIT_POSITIONS),
+    deferred: true,
   }));
   const steps = [
     ...prompts.slice(0, 2),
@@ -58,6 +65,7 @@ export function warmUpSteps(options: WarmUpStepOptions): readonly WarmUpStep[] {
     ...prompts.slice(2),
     ...mixed,
     ...blasShapes(options),
+    ...mixedLong,
     ...deeper(options, counts),
   ];
   const distinct = new Map(

@@ -19,7 +19,7 @@ const MAX_MEDIUM_BATCH = 32;
 /** From here on dequantizing to memory costs less time than the BLAS library saves. */
 export const MIN_BLAS_BATCH = 384;
 /** Rows of F32 weights, up to which a tile of results would take longer than reading the weights for every few tokens. */
-const FEW_ROWS = 256;
+const MAX_GATE_ROWS = 256;
 /** A larger matrix would need more scratch memory than its matmul is worth. */
 const MAX_UNPACKED_BYTES = 512 << 20;
 
@@ -76,7 +76,7 @@ export function matmulMethod(
   if (plain && batch === "medium") return gemv;
   const isExact = router ? plain : keepsPrecision(weight, exact);
   // A router has so few rows that tiles of its results would leave most of a device idle, and so have the gates of states.
-  if (isExact) return batch === "huge" || !(router || weight.shape[1] <= FEW_ROWS) ? "gemm-float" : gemv;
+  if (isExact) return batch === "huge" || !(router || weight.shape[1] <= MAX_GATE_ROWS) ? "gemm-float" : gemv;
   if (batch === "huge" && blas && unpackedBytes(weight) <= MAX_UNPACKED_BYTES) return "blas";
   if (int8) return "int8-gemm";
   return wide && !plain ? "wide-gemm" : "gemm";

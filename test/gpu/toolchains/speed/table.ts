@@ -1,4 +1,4 @@
-// The figures of docs/amd.md: one table for each card, between two marks, with what they were before in figures-before.json.gz
+// The figures of docs/amd.md: one table for each card, between two marks, with what they were before in figures-before.json.br
 // where that differs; and one of products of halves and of bytes.
 
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { type Card, LATENCY_NS, neededBytes, slotsPerByte } from "./cards.js";
 import type { MeasuredKernel } from "./measure.js";
 
 export const DOCUMENT = fileURLToPath(new URL("../../../../docs/amd.md", import.meta.url));
-const BEFORE = new URL("figures-before.json.gz", import.meta.url);
+const BEFORE = new URL("figures-before.json.br", import.meta.url);
 const MARKS = ["<!-- figures -->", "<!-- end of figures -->"] as const;
 const GEMM_MARKS = ["<!-- products -->", "<!-- end of products -->"] as const;
 
