@@ -8,7 +8,7 @@
 // v1 every block reads all of the routing from the device's cache, 4 KB for 128 tokens of 8 experts, 128 KB for 4096:
 //    one launch instead of three (count, sum, sort), without atomics on memory. H200, 4,096 tokens, 8 of 256: 55 µs.
 // v2 each wave counts and sorts neighbouring slots of its own, so that the block meets for the sums alone, and reads four
-//    at a time. 25 µs expected, not measured yet.
+//    at a time. 25 µs expected, 33 found.
 #include "device/quad.h"
 
 struct ExpertOrderArguments {

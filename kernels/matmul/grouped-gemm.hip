@@ -37,7 +37,9 @@
 //    two or six waves instead of four: 7 % fewer. Blocks of a tile that begin with different slabs: 3 % fewer.
 // v5 blocks of the shared expert decode its weights for two tiles of tokens: part of 2 % with 64 sequences of GLM-4.7-Flash.
 // v6 with two slabs in registers, one is asked for when the other has arrived: before, the wait for one was a wait for both
-//    (matmul/wide-gemm.hip says why). 10 to 15 % expected; not measured.
+//    (matmul/wide-gemm.hip says why). 10 to 15 % expected; not taken apart on a card.
+// v7 (not taken) one slab in registers and room for four blocks: 1 to 3 % fewer tokens a second with 64 sequences of
+//    GLM-4.7-Flash, no change with Qwen3.5-35B-A3B.
 #ifndef PREFETCH
 #define PREFETCH 1
 #endif

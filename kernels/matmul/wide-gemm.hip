@@ -20,7 +20,10 @@
 // v3 weights decoded two columns apart, without moving bytes: fewer instructions by reading the code, no change in time. Two
 //    teams that take no registers from the third: 10 to 13 % slower at 16 tokens.
 // v4 two halves of the ring, and masks in one instruction instead of two: by counting machine code, 36 us should become 27 at 16
-//    tokens. Not measured.
+//    tokens. 30 us found; with the old loads a batch of 64 sequences is 7 % slower in the same run, and batches of 16 and 128
+//    are 6 and 8 % slower than on another machine.
+// v5 four teams and a ring of two for gate and up of 32 and 64 tokens, as a tuner found: 34.5 -> 31 and 44 -> 38 us. Two teams
+//    instead of three for long rows: 5 to 9 %.
 #ifndef MATMULS
 #define MATMULS 1
 #endif

@@ -8,7 +8,7 @@
 //
 // v1  a column of one token a thread. H200, 8,192 columns of 4 taps × 4,096 tokens: 223 µs.
 // v2  for long runs four columns of 8 tokens: 11 loads of 16 bytes are on their way at once, and the weights are read once for
-//     8 results. 60 µs by bandwidth, 80 expected, not measured yet.
+//     8 results. 60 µs by bandwidth, 80 expected, 83 found.
 #include "device/activation.h"
 #include "device/quad.h"
 #include "recurrent/state.h"

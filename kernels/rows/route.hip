@@ -3,7 +3,7 @@
 //   route_experts_waves  one wave a row, to the same bits, where rows/wave-choice.h allows; grid: ⌈rows ÷ 4⌉ blocks
 // Defines: rows/expert-choice.h. ROW_WAVES 1: the second.
 // v1 every expert counts those before it, which takes no sorting and few barriers. H200, 4,096 rows of 256: 73 µs.
-// v2 a wave a row. 5 to 8 µs expected, not measured yet.
+// v2 a wave a row. 5 to 8 µs expected, 11 found.
 #include "rows/expert-choice.h"
 
 #ifndef ROW_WAVES

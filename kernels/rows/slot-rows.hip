@@ -8,7 +8,7 @@
 // Grid: x = one block for each row there may be, y = slots; or x = ⌈slots of all rows there may be ÷ waves of a block⌉.
 // v1 a block for each slot. H200, 4,096 tokens with 8 slots of 512 columns: 57 µs, of which memory needs 23: three quarters of
 //    each block's threads have no column.
-// v2 a wave for each slot if its columns fit. 28 µs expected, not measured yet.
+// v2 a wave for each slot if its columns fit. 28 µs expected, 25 found.
 #include "rows/prepared-row.h"
 #include "rows/wide-order.h"
 
