@@ -60,6 +60,9 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
 /// Up to this many tokens, reading the weights takes longer than multiplying them.
 constexpr size_t kSmallBatchTokens = 64;
 
+/// Those of a chunk of a panel.
+constexpr size_t kPanelLines = sizeof(PanelChunk<kPanelTokens>) / kLineBytes;
+
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
 void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, ChunkReader* readers, LevelTile& tile) {
@@ -200,8 +203,15 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
           };
           for (size_t tile = 0; tile < cached; tile++) upcoming[tile].issue();
           size_t tile = 0;
-          for (; tile + kTilesTogether <= cached; tile += kTilesTogether)
-            multiply(std::integral_constant<size_t, kTilesTogether>(), tile, Prefetch{});
+          for (; tile + kTilesTogether <= cached; tile += kTilesTogether) {
+            // Meanwhile a share of the next panel's chunk, which is far from this one's.
+            const size_t line = tile * kPanelLines / kTiles;
+            const Prefetch share = {
+                reinterpret_cast<const uint8_t*>(&tokens) + activations.group_bytes + line * kLineBytes,
+                kPanelLines * kTilesTogether / kTiles};
+            const bool follows = !few && panel + 1 < activations.groups;
+            multiply(std::integral_constant<size_t, kTilesTogether>(), tile, follows ? share : Prefetch{});
+          }
           const Prefetch next = few && panel == 0
                                     ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
                                     : Prefetch{};
