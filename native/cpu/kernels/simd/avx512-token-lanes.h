@@ -123,8 +123,8 @@ inline void unpack_lane_row(const uint8_t* chunk, LaneRow& row) {
       const size_t unit = 2 * pair + half;
       const uint8_t code = codes[unit];
       row.steps[unit] = static_cast<uint32_t>((unit * kScaleSteps.count + kScaleSteps.indices[code]) * kLaneTokens);
-      const Bytes products = _mm256_broadcastsi128_si256(load_16(kFactorLevels.levels[kScaleSteps.factors[code]]));
-      store_unit(row.levels + unit * kUnit, _mm256_shuffle_epi8(products, nibbles[half]));
+      const Bytes multiples = _mm256_broadcastsi128_si256(load_16(kFactorLevels.levels[kScaleSteps.factors[code]]));
+      store_unit(row.levels + unit * kUnit, _mm256_shuffle_epi8(multiples, nibbles[half]));
     }
   }
 }
@@ -274,12 +274,12 @@ struct LaneForm<Q4_K> {
           const size_t share = (kPanelLines * kPanels * kTileRows + padded - 1) / padded;
           size_t line = 0;
           for (size_t row = 0; row < padded; row += kTileRows, line += share) {
-            const size_t ahead = line / kPanelLines;
-            const Prefetch next =
-                follows && ahead < kPanels
-                    ? Prefetch{panels + (kPanels + ahead) * activations.group_bytes + line % kPanelLines * kLineBytes,
-                               share}
-                    : Prefetch{};
+            const size_t following = line / kPanelLines;
+            const Prefetch next = follows && following < kPanels
+                                      ? Prefetch{panels + (kPanels + following) * activations.group_bytes +
+                                                     line % kPanelLines * kLineBytes,
+                                                 share}
+                                      : Prefetch{};
             float* const to = sums + (panel * padded + row) * kLaneTokens;
             multiply_lane_rows<kCount>(own.rows + row, panels, activations.group_bytes, own.tables, to,
                                        padded * kLaneTokens, chunk == 0, next);
