@@ -99,13 +99,17 @@ inline size_t dot_products(size_t rounds, int32_t* sink) {
   return rounds * kChains * 64;
 }
 
-/// Dot products of kQuads quads from `first` on: each value of a token serves all tiles.
+/// Dot products of kQuads quads from `first` on, whose values of the first token are at `values`: each value of a token
+/// serves all tiles.
 template <size_t kQuads, size_t kTiles, size_t kTokens, class Tile>
-inline void dot_quads(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t first, size_t first_token,
-                      __m512i (&dots)[kTiles][kTokens]) {
+inline void dot_quads(const Tile* tiles, const int8_t (*values)[4], size_t first, __m512i (&dots)[kTiles][kTokens]) {
+#ifdef __GNUC__
+  // GCC would keep a pointer for each token, in memory.
+  __asm__("" : "+r"(values));
+#endif
   ROCMFORGE_UNROLL(8)
   for (size_t quad = 0; quad < kQuads; quad++) {
-    const int8_t (*tokens)[4] = panel.values[first + quad] + first_token;
+    const int8_t (*tokens)[4] = values + quad * kPanelTokens;
     __m512i weights[kTiles];
     for (size_t tile = 0; tile < kTiles; tile++) weights[tile] = _mm512_loadu_si512(tiles[tile].quads[first + quad]);
     ROCMFORGE_UNROLL(16)
@@ -153,7 +157,7 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
           const __m512i begun = kStarted ? _mm512_set1_epi32(corrections[token]) : _mm512_setzero_si512();
           for (size_t tile = 0; tile < kTiles; tile++) dots[tile][token] = begun;
         }
-        dot_quads<kQuads>(tiles, panel, unit * 8 + part * kQuads, start, dots);
+        dot_quads<kQuads>(tiles, panel.values[unit * 8 + part * kQuads] + start, unit * 8 + part * kQuads, dots);
         const float* token_sums = (kElements == 32 ? panel.sums[unit] : panel.sums_16[group]) + start;
         for (size_t tile = 0; tile < kTiles; tile++) {
           const F scale = load(tiles[tile].scales[group]);
