@@ -1,4 +1,14 @@
-import { mkdtempSync, readdirSync, rmdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -77,4 +87,30 @@ it("of another file with a similar name does not matter", async () => {
   await using _ = await FileLock.acquire(target);
   await using two = await FileLock.tryAcquire(join(folder, "blobXincomplete"));
   expect(two).toBeDefined();
+});
+
+it("is held by one at a time where every holder removes the folders", async () => {
+  const [child, parent] = [join(folder, "parent", "child"), join(folder, "parent")];
+  let holders = 0;
+  let most = 0;
+  const use = async (): Promise<void> => {
+    for (let times = 0; times < 20; times++) {
+      const lock = await FileLock.acquire(join(child, "blob.incomplete"));
+      most = Math.max(most, ++holders);
+      holders--;
+      await lock[Symbol.asyncDispose]();
+      await rmdir(child).catch(() => {});
+      await rmdir(parent).catch(() => {});
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, use));
+  expect(most).toBe(1);
+  expect(existsSync(parent)).toBe(false);
+});
+
+it("rejects a folder that cannot be made", async () => {
+  symlinkSync(join(folder, "nowhere", "at-all"), join(folder, "link"));
+  await expect(FileLock.acquire(join(folder, "link", "child", "blob.incomplete"))).rejects.toMatchObject({
+    code: expect.stringMatching(/^E/),
+  });
 });

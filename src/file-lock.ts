@@ -14,6 +14,8 @@ import { OWNER_NAME, ownerName, ownerState } from "./process-owner.js";
 const ABANDONED_MS = 120_000;
 const TOUCH_MS = 20_000;
 const POLL_MS = 200;
+/** How often in a row a folder's parent may be gone before the folder is made. */
+const FOLDER_TRIES = 5;
 const ANY_LOCK = new RegExp(String.raw`\.lock-(?<owner>${OWNER_NAME.source})-[0-9a-f]{12}$`);
 
 /** How a lock is waited for. */
@@ -35,10 +37,13 @@ export class FileLock implements AsyncDisposable {
 
   /** Waits until this process holds the lock of `target`; makes its folder if there is none. */
   static async acquire(target: string, { signal, onWait }: LockOptions = {}): Promise<FileLock> {
-    for (;;) {
+    for (let triesLeft = FOLDER_TRIES; ;) {
       signal?.throwIfAborted();
-      // Each time: the process that held the lock removes the folder with it if it is empty.
-      await mkdir(dirname(target), { recursive: true });
+      // Each time: the process that held the lock removes the folder and its parent if they are empty. The parent may be
+      // gone again before the folder is made, but if that goes on, it cannot be made at all.
+      const isMade = await mkdir(dirname(target), { recursive: true }).then(() => true, unlessFolderIsGone);
+      triesLeft = isMade === true ? FOLDER_TRIES : triesLeft - 1;
+      if (triesLeft === 0) await mkdir(dirname(target), { recursive: true });
       const lock = await FileLock.tryAcquire(target).catch(unlessFolderIsGone);
       if (lock !== undefined) return lock;
       onWait?.();
