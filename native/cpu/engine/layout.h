@@ -20,8 +20,9 @@ constexpr size_t kTileSizes[] = {8, 4, 2, 1};
 constexpr size_t kTileKinds = 4;
 static_assert(kTileSizes[0] == kAttentionRows);
 
-/// Up to this many tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch memory.
-constexpr size_t kSmallBatchTokens = 64;
+/// Up to this many panels of tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch
+/// memory.
+constexpr size_t kSmallBatchPanels = 8;
 
 /// Everything that the layout of a step depends on.
 struct StepSize {

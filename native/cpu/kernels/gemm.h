@@ -1,7 +1,6 @@
-// GEMM, the matmul of many tokens: weight rows are unpacked chunk by chunk into tiles, 64 rows at a time, which stay in the
-// first-level cache, and every panel of tokens runs over them; then the next 64 rows, for which the panels' chunk is in
-// the second-level cache. If a type has a form for one panel alone, no tile is made for it. Sums wait in the calling
-// thread's scratch between chunks.
+// GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the
+// first-level cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is
+// made for it. Sums wait in the calling thread's scratch between chunks.
 
 #pragma once
 
@@ -9,7 +8,6 @@
 
 #include "prefetch.h"
 #include "matmul-interface.h"
-#include "weight-prefetch.h"
 #include "gemv.h"
 #include "tile-form.h"
 #include "unroll.h"
@@ -17,11 +15,9 @@
 namespace rocmforge {
 namespace {
 
+static_assert(kGemmRows % kTileRows == 0, "tiles fill a call");
 static_assert(sizeof(TileQuad) == sizeof(TileFloats), "floats are transposed as quads");
-/// Rows whose tiles are in the first-level cache together.
-constexpr size_t kCachedRows = 64;
-constexpr size_t kTiles = kCachedRows / kTileRows;
-static_assert(kGemmRows % kCachedRows == 0, "sums of whole tiles fill the scratch");
+constexpr size_t kTiles = kGemmRows / kTileRows;
 constexpr size_t kTileQuads = kChunk / 4;
 constexpr size_t kTileSums = kPanelTokens * kTileRows;
 /// Columns of one chunk of plain floats.
@@ -42,14 +38,10 @@ union TileScratch {
   FloatTile floats[kTiles];
 };
 
-/// For what is unpacked of weight rows, in tiles or row by row.
-constexpr size_t kRowScratchBytes = sizeof(TileScratch) > LaneForm<Q4_K>::kScratchBytes ? sizeof(TileScratch)
-                                                                                        : LaneForm<Q4_K>::kScratchBytes;
-
 inline size_t panels_of(size_t tokens) { return (tokens + kPanelTokens - 1) / kPanelTokens; }
 
 size_t gemm_scratch_bytes(size_t, size_t tokens) {
-  return kRowScratchBytes + panels_of(tokens) * kGemmRows * kPanelTokens * sizeof(float);
+  return sizeof(TileScratch) + panels_of(tokens) * kTiles * kTileSums * sizeof(float);
 }
 
 inline size_t rows_in_tile(size_t row_count, size_t tile) {
@@ -57,11 +49,57 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
   return rest < kTileRows ? rest : kTileRows;
 }
 
-/// Up to this many tokens, reading the weights takes longer than multiplying them.
-constexpr size_t kSmallBatchTokens = 64;
+/// Part `part` of `parts` of the rows after a tile, which lie behind one another.
+inline Prefetch next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
+  const size_t tile_bytes = kTileRows * weight.row_bytes;
+  const uint8_t* from = weight.data + (first_row + kTileRows) * weight.row_bytes + tile_bytes * part / parts;
+  const size_t bytes = tile_bytes / parts + kLineBytes;
+  return from + bytes < end_of(weight) ? Prefetch{from, bytes / kLineBytes} : Prefetch{};
+}
 
-/// Those of a chunk of a panel.
-constexpr size_t kPanelLines = sizeof(PanelChunk<kPanelTokens>) / kLineBytes;
+inline void prefetch_pages_of_tile(const Matrix& weight, size_t first_row) {
+  const size_t end_row = first_row + kTileRows;
+  prefetch_pages(weight.data + first_row * weight.row_bytes,
+                 weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
+}
+
+/// Up to this many panels, reading the weights takes longer than multiplying them.
+constexpr size_t kSmallBatchPanels = 8;
+
+/// Prefetches one chunk of the rows of a tile, some lines with each panel: each row is a stream of its own, too short for
+/// the hardware to notice. Asking for all of it at once would stall the core.
+template <class Type>
+class ChunkPrefetch {
+ public:
+  ChunkPrefetch() = default;
+  ChunkPrefetch(const Matrix& weight, size_t first_row, size_t chunk, size_t panels)
+      : row_(weight.data + first_row * weight.row_bytes + chunk * Type::kBytes),
+        row_bytes_(weight.row_bytes),
+        left_(kTileRows * kRowLines),
+        share_((left_ + panels - 1) / panels) {}
+
+  /// Once for each panel.
+  void issue() {
+    const size_t count = share_ < left_ ? share_ : left_;
+    left_ -= count;
+    for (size_t index = 0; index < count; index++) {
+      __builtin_prefetch(row_ + offset_, 0, 2);
+      offset_ += kLineBytes;
+      if (offset_ < kRowLines * kLineBytes) continue;
+      offset_ = 0;
+      row_ += row_bytes_;
+    }
+  }
+
+ private:
+  static constexpr size_t kRowLines = (Type::kBytes + kLineBytes - 1) / kLineBytes;
+
+  const uint8_t* row_ = nullptr;
+  size_t row_bytes_ = 0;
+  size_t left_ = 0;
+  size_t share_ = 0;
+  size_t offset_ = 0;
+};
 
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
@@ -96,20 +134,14 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
   }
 }
 
-/// Sums of a tile for a panel, which are those of the other tiles in the cache beside them, panel after panel.
-inline size_t sums_at(size_t panels, size_t panel, size_t tile) {
-  return ((tile / kTiles * panels + panel) * kTiles + tile % kTiles) * kTileSums;
-}
-
 /// What the tiles have summed for the tokens from `first_token` on, to its place.
 inline void write_sums(const float* sums, size_t row_count, size_t first_token, size_t tokens, float* out,
                        size_t out_stride) {
   const size_t tiles = (row_count + kTileRows - 1) / kTileRows;
   for (size_t token = first_token; token < tokens; token++) {
+    const float* from = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
     float* to = out + token * out_stride;
-    for (size_t tile = 0; tile < tiles; tile++, to += kTileRows) {
-      const float* from =
-          sums + sums_at(panels_of(tokens), token / kPanelTokens, tile) + token % kPanelTokens * kTileRows;
+    for (size_t tile = 0; tile < tiles; tile++, from += kTileSums, to += kTileRows) {
       const size_t rows = rows_in_tile(row_count, tile);
       size_t row = 0;
       for (; row + kLanes <= rows; row += kLanes) store(to + row, load(from + row));
@@ -142,19 +174,15 @@ template <class Type>
 void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
                 size_t out_stride, uint8_t* scratch) {
   LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
-  float* sums = reinterpret_cast<float*>(scratch + kRowScratchBytes);
+  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   if constexpr (OnePanelForm<Type>::kExists) {
-    if (activations.tokens <= kOnePanelTokens && weight.width % kChunk == 0) {
+    if (activations.groups == 1 && weight.width % kChunk == 0) {
       const auto multiply = activations.tokens <= 2   ? multiply_one_panel<Type, 2>
                             : activations.tokens <= 4 ? multiply_one_panel<Type, 4>
-                                                      : multiply_one_panel<Type, kOnePanelTokens>;
+                                                      : multiply_one_panel<Type, kPanelTokens>;
       multiply(weight, first_row, row_count, activations, sums);
       return write_sums(sums, row_count, 0, activations.tokens, out, out_stride);
     }
-  }
-  if constexpr (LaneForm<Type>::kExists) {
-    if (activations.tokens > kSmallBatchTokens)
-      return LaneForm<Type>::gemm(weight, first_row, row_count, activations, out, out_stride, scratch, sums);
   }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
   // Whole tiles and panels go to their place with the last chunk; the rest waits for all of it.
@@ -162,61 +190,45 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
   const size_t written = direct ? activations.tokens / kPanelTokens * kPanelTokens : 0;
   const size_t last_chunk = chunks_of(weight.width) - 1;
   // Few panels take tile by tile, so that memory is read nearly in order.
-  const bool few = kPrefetches && activations.tokens <= kSmallBatchTokens;
-  const size_t together = few ? 1 : tile_count;
+  const size_t together = kPrefetches && activations.groups <= kSmallBatchPanels ? 1 : tile_count;
   ChunkReader readers[kTileRows];
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
-  for (size_t start = 0; start < tile_count; start += together) {
-    if (few) prefetch_pages_of_tile(weight, first_row + (start + 1) * kTileRows);
+  for (size_t first = 0; first < tile_count; first += together) {
+    if (together == 1) prefetch_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
-      for (size_t first = start; first < start + together; first += kTiles) {
-        const size_t cached = start + together - first < kTiles ? start + together - first : kTiles;
-        for (size_t tile = 0; tile < cached; tile++) {
-          unpack_tile<Type>(weight, first_row + (first + tile) * kTileRows, rows_in_tile(row_count, first + tile),
-                            chunk, readers, tiles[tile]);
+      for (size_t tile = first; tile < first + together; tile++) {
+        unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
+                          tiles[tile - first]);
+      }
+      ChunkPrefetch<Type> upcoming[kTiles];
+      for (size_t tile = 0; together > 1 && tile < together; tile++) {
+        const size_t row = first_row + (first + tile) * kTileRows;
+        // After the last chunk the next call's rows begin.
+        if (chunk < last_chunk) {
+          upcoming[tile] = {weight, row, chunk + 1, activations.groups};
+        } else if (row + kGemmRows + kTileRows <= weight.rows) {
+          upcoming[tile] = {weight, row + kGemmRows, 0, activations.groups};
         }
-        ChunkPrefetch<Type> upcoming[kTiles];
-        for (size_t tile = 0; !few && tile < cached; tile++) {
-          const size_t row = first_row + (first + tile) * kTileRows;
-          // After the last chunk the next call's rows begin.
-          if (first + tile + kTiles < start + together) {
-            upcoming[tile] = {weight, row + kCachedRows, kTileRows, chunk, activations.groups};
-          } else if (chunk < last_chunk) {
-            upcoming[tile] = {weight, first_row + tile * kTileRows, kTileRows, chunk + 1, activations.groups};
-          } else if (row + kCachedRows + kTileRows <= weight.rows) {
-            upcoming[tile] = {weight, row + kCachedRows, kTileRows, 0, activations.groups};
-          }
-        }
-        for (size_t panel = 0; panel < activations.groups; panel++) {
-          const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
-              activations.data + panel * activations.group_bytes)[chunk];
-          const size_t token = panel * kPanelTokens;
-          const size_t present = activations.tokens - token < kPanelTokens ? activations.tokens - token : kPanelTokens;
-          const auto multiply = [&](auto width, size_t tile, Prefetch next) {
-            const TileTarget target =
-                chunk == last_chunk && token < written
-                    ? TileTarget{out + token * out_stride + (first + tile) * kTileRows, out_stride}
-                    : TileTarget{};
-            multiply_tiles_of<Type, decltype(width)::value>(tiles + tile, tokens, present,
-                                                            sums + sums_at(activations.groups, panel, first + tile),
-                                                            chunk == 0, target, next);
-          };
-          for (size_t tile = 0; tile < cached; tile++) upcoming[tile].issue();
-          size_t tile = 0;
-          for (; tile + kTilesTogether <= cached; tile += kTilesTogether) {
-            // Meanwhile a share of the next panel's chunk, which is far from this one's.
-            const size_t line = tile * kPanelLines / kTiles;
-            const Prefetch share = {
-                reinterpret_cast<const uint8_t*>(&tokens) + activations.group_bytes + line * kLineBytes,
-                kPanelLines * kTilesTogether / kTiles};
-            const bool follows = !few && panel + 1 < activations.groups;
-            multiply(std::integral_constant<size_t, kTilesTogether>(), tile, follows ? share : Prefetch{});
-          }
-          const Prefetch next = few && panel == 0
-                                    ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
-                                    : Prefetch{};
-          for (; tile < cached; tile++) multiply(std::integral_constant<size_t, 1>(), tile, next);
-        }
+      }
+      for (size_t panel = 0; panel < activations.groups; panel++) {
+        const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
+            activations.data + panel * activations.group_bytes)[chunk];
+        const size_t token = panel * kPanelTokens;
+        const auto multiply = [&](auto width, size_t tile, Prefetch next) {
+          const TileTarget target = chunk == last_chunk && token < written
+                                        ? TileTarget{out + token * out_stride + tile * kTileRows, out_stride}
+                                        : TileTarget{};
+          multiply_tiles_of<Type, decltype(width)::value>(
+              tiles + (tile - first), tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, target, next);
+        };
+        for (size_t tile = 0; tile < together; tile++) upcoming[tile].issue();
+        size_t tile = first;
+        for (; tile + kTilesTogether <= first + together; tile += kTilesTogether)
+          multiply(std::integral_constant<size_t, kTilesTogether>(), tile, Prefetch{});
+        const Prefetch next = together == 1 && panel == 0
+                                  ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
+                                  : Prefetch{};
+        for (; tile < first + together; tile++) multiply(std::integral_constant<size_t, 1>(), tile, next);
       }
     }
   }
@@ -285,24 +297,20 @@ template <TensorType kType>
 void gemm_float(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
                 size_t out_stride, uint8_t* scratch) {
   FloatTile* tiles = reinterpret_cast<TileScratch*>(scratch)->floats;
-  float* sums = reinterpret_cast<float*>(scratch + kRowScratchBytes);
+  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
-  for (size_t first = 0; first < tile_count; first += kTiles) {
-    const size_t end = first + kTiles < tile_count ? first + kTiles : tile_count;
-    for (size_t column = 0; column < weight.width; column += kFloatChunk) {
-      const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
-      for (size_t tile = first; tile < end; tile++) {
-        unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns,
-                                 tiles[tile - first]);
-      }
-      // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
-      for (size_t tile = first; tile < end; tile++) {
-        for (size_t panel = 0; panel < activations.groups; panel++) {
-          const float* tokens = reinterpret_cast<const float*>(activations.data + panel * activations.group_bytes) +
-                                column * kPanelTokens;
-          multiply_float_tile(tiles[tile - first], columns, tokens, sums + sums_at(activations.groups, panel, tile),
-                              column == 0);
-        }
+  for (size_t column = 0; column < weight.width; column += kFloatChunk) {
+    const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
+    for (size_t tile = 0; tile < tile_count; tile++) {
+      unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns,
+                               tiles[tile]);
+    }
+    // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
+    for (size_t tile = 0; tile < tile_count; tile++) {
+      for (size_t panel = 0; panel < activations.groups; panel++) {
+        const float* tokens =
+            reinterpret_cast<const float*>(activations.data + panel * activations.group_bytes) + column * kPanelTokens;
+        multiply_float_tile(tiles[tile], columns, tokens, sums + (panel * kTiles + tile) * kTileSums, column == 0);
       }
     }
   }

@@ -10,7 +10,6 @@
 #include "simd/avx512-row-forms.h"
 #include "simd/avx512-one-panel.h"
 #include "simd/avx512-tile-forms.h"
-#include "simd/avx512-token-lanes.h"
 
 #include "matmul-table.h"
 

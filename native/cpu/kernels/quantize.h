@@ -98,22 +98,20 @@ inline void quantize_q8_panel(const float* const* rows, size_t width, size_t tok
   PanelChunk<kPanelTokens>* chunks = reinterpret_cast<PanelChunk<kPanelTokens>*>(group);
   if (tokens < kPanelTokens) memset(group, 0, chunks_of(width) * sizeof *chunks);
   QuantizedBlock block;
-  // Chunk by chunk: what 16 tokens write to stays in the first-level cache.
-  for (size_t first = 0; first < chunks_of(width); first++) {
-    PanelChunk<kPanelTokens>& chunk = chunks[first];
-    for (size_t token = 0; token < tokens; token++) {
-      for (size_t unit = 0; unit < kChunkUnits; unit++) {
-        quantize_columns(rows[token], width, first * kChunk + unit * kUnit, block);
-        for (size_t quad = 0; quad < kUnit / 4; quad++) {
-          memcpy(chunk.values[unit * 8 + quad][token], block.levels + quad * 4, 4);
-        }
-        chunk.scales[unit][token] = block.scale;
-        chunk.sums[unit][token] = block.scale * (block.sums[0] + block.sums[1]);
-        chunk.corrections[unit][token] = -128 * static_cast<int32_t>(block.sums[0] + block.sums[1]);
-        for (size_t half = 0; half < 2; half++) {
-          chunk.sums_16[2 * unit + half][token] = block.scale * block.sums[half];
-          chunk.corrections_16[2 * unit + half][token] = -128 * static_cast<int32_t>(block.sums[half]);
-        }
+  for (size_t token = 0; token < tokens; token++) {
+    for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
+      PanelChunk<kPanelTokens>& chunk = chunks[unit / kChunkUnits];
+      const size_t index = unit % kChunkUnits;
+      quantize_columns(rows[token], width, unit * kUnit, block);
+      for (size_t quad = 0; quad < kUnit / 4; quad++) {
+        memcpy(chunk.values[index * 8 + quad][token], block.levels + quad * 4, 4);
+      }
+      chunk.scales[index][token] = block.scale;
+      chunk.sums[index][token] = block.scale * (block.sums[0] + block.sums[1]);
+      chunk.corrections[index][token] = -128 * static_cast<int32_t>(block.sums[0] + block.sums[1]);
+      for (size_t half = 0; half < 2; half++) {
+        chunk.sums_16[2 * index + half][token] = block.scale * block.sums[half];
+        chunk.corrections_16[2 * index + half][token] = -128 * static_cast<int32_t>(block.sums[half]);
       }
     }
   }

@@ -15,16 +15,6 @@ struct TileForm {
   static constexpr bool kWhole = false;
 };
 
-/// GEMM whose vectors hold tokens instead of rows (see simd/avx512-token-lanes.h).
-template <class Type>
-struct LaneForm {
-  static constexpr bool kExists = false;
-  static constexpr size_t kScratchBytes = 0;
-};
-
-/// The most tokens that a form for one panel takes.
-constexpr size_t kOnePanelTokens = 8;
-
 /// Multiplying 16 rows with one panel and no tile between (see simd/avx512-one-panel.h).
 template <class Type>
 struct OnePanelForm {

@@ -93,7 +93,7 @@ struct OnePanelForm<Q6_K> {
   template <size_t kTokens>
   ROCMFORGE_INLINE static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel,
                                         float* sums, bool first, Prefetch next) {
-    if constexpr (kTokens < kOnePanelTokens) return multiply_few<kTokens>(chunks, panel, sums, first, next);
+    if constexpr (kTokens < kPanelTokens) return multiply_few<kTokens>(chunks, panel, sums, first, next);
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals<kTokens> totals(sums, first);

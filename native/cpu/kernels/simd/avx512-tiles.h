@@ -14,7 +14,7 @@ namespace rocmforge {
 namespace {
 
 constexpr size_t kTileRows = 16;
-constexpr size_t kPanelTokens = 16;
+constexpr size_t kPanelTokens = 8;
 /// The largest batch of GEMV over quantized weights. On a Zen 4, GEMM is faster at five tokens for every type but Q2_K
 /// and MXFP4, at four for none but Q4_K (by 2 %). Types with a form for one panel take it from two tokens on.
 constexpr size_t kMaxGemvTokens = 4;
@@ -99,17 +99,13 @@ inline size_t dot_products(size_t rounds, int32_t* sink) {
   return rounds * kChains * 64;
 }
 
-/// Dot products of kQuads quads from `first` on, whose values of the first token are at `values`: each value of a token
-/// serves all tiles.
+/// Dot products of kQuads quads from `first` on: each value of a token serves all tiles.
 template <size_t kQuads, size_t kTiles, size_t kTokens, class Tile>
-inline void dot_quads(const Tile* tiles, const int8_t (*values)[4], size_t first, __m512i (&dots)[kTiles][kTokens]) {
-#ifdef __GNUC__
-  // GCC would keep a pointer for each token, in memory.
-  __asm__("" : "+r"(values));
-#endif
+inline void dot_quads(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t first, size_t first_token,
+                      __m512i (&dots)[kTiles][kTokens]) {
   ROCMFORGE_UNROLL(8)
   for (size_t quad = 0; quad < kQuads; quad++) {
-    const int8_t (*tokens)[4] = values + quad * kPanelTokens;
+    const int8_t (*tokens)[4] = panel.values[first + quad] + first_token;
     __m512i weights[kTiles];
     for (size_t tile = 0; tile < kTiles; tile++) weights[tile] = _mm512_loadu_si512(tiles[tile].quads[first + quad]);
     ROCMFORGE_UNROLL(16)
@@ -132,12 +128,12 @@ inline void dot_quads(const Tile* tiles, const int8_t (*values)[4], size_t first
 /// with two tiles Zen 5 multiplies Q4_K 4 %, Q4_0 8 % and Q6_K 11 % faster. With a target the result goes there: writes to
 /// memory that is far away then run beside the next multiplications.
 template <size_t kElements, bool kMinima, bool kStarted, size_t kTiles, size_t kTokens, class Tile>
-__attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t tokens,
-                                              float* sums, bool first, TileTarget target, Prefetch next) {
+__attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, float* sums,
+                                              bool first, TileTarget target, Prefetch next) {
   constexpr size_t kParts = 32 / kElements;
   constexpr size_t kQuads = kElements / 4;
   constexpr size_t kSums = kPanelTokens * kTileRows;
-  for (size_t start = 0; start < tokens; start += kTokens) {
+  for (size_t start = 0; start < kPanelTokens; start += kTokens) {
     F totals[kTiles][kTokens];
     for (size_t tile = 0; tile < kTiles; tile++) {
       ROCMFORGE_UNROLL(16)
@@ -145,7 +141,7 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
         totals[tile][token] = first ? zero() : load(sums + tile * kSums + (start + token) * kTileRows);
     }
     for (size_t unit = 0; unit < kChunkUnits; unit++) {
-      if (start == 0) next.issue(unit, kChunkUnits);
+      next.issue(unit, kChunkUnits);
       F parts[kTiles][kTokens];
       ROCMFORGE_UNROLL(2)
       for (size_t part = 0; part < kParts; part++) {
@@ -157,7 +153,7 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
           const __m512i begun = kStarted ? _mm512_set1_epi32(corrections[token]) : _mm512_setzero_si512();
           for (size_t tile = 0; tile < kTiles; tile++) dots[tile][token] = begun;
         }
-        dot_quads<kQuads>(tiles, panel.values[unit * 8 + part * kQuads] + start, unit * 8 + part * kQuads, dots);
+        dot_quads<kQuads>(tiles, panel, unit * 8 + part * kQuads, start, dots);
         const float* token_sums = (kElements == 32 ? panel.sums[unit] : panel.sums_16[group]) + start;
         for (size_t tile = 0; tile < kTiles; tile++) {
           const F scale = load(tiles[tile].scales[group]);
@@ -193,10 +189,10 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
 
 /// Tiles whose sums, and whose rows, are neighbours.
 template <class Type, size_t kTiles, class Tile>
-inline void multiply_tiles_of(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t tokens, float* sums,
-                              bool first, TileTarget target, Prefetch next) {
-  multiply_tiles<kGroup<Type>, Type::kMinima, !Type::kMinima, kTiles, 8 / kTiles>(tiles, panel, tokens, sums, first,
-                                                                                  target, next);
+inline void multiply_tiles_of(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+                              TileTarget target, Prefetch next) {
+  multiply_tiles<kGroup<Type>, Type::kMinima, !Type::kMinima, kTiles, kPanelTokens / kTiles>(tiles, panel, sums, first,
+                                                                                             target, next);
 }
 
 }  // namespace

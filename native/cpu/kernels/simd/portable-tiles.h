@@ -85,7 +85,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 }
 
 template <class Type, size_t kTiles, class Tile>
-inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, size_t, float* sums, bool first,
+inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
                               TileTarget, Prefetch) {
   static_assert(kTiles == 1, "one tile at a time");
   multiply_tile<kGroup<Type>, Type::kMinima>(tile->quads, tile->scales, tile->minima, panel, sums, first);
