@@ -37,16 +37,16 @@ export class FileLock implements AsyncDisposable {
 
   /** Waits until this process holds the lock of `target`; makes its folder if there is none. */
   static async acquire(target: string, { signal, onWait }: LockOptions = {}): Promise<FileLock> {
-    for (let triesLeft = FOLDER_TRIES; ;) {
+    let triesLeft = FOLDER_TRIES;
+    for (;;) {
       signal?.throwIfAborted();
-      // Each time: the process that held the lock removes the folder and its parent if they are empty. The parent may be
-      // gone again before the folder is made, but if that goes on, it cannot be made at all.
-      const isMade = await mkdir(dirname(target), { recursive: true }).then(() => true, unlessFolderIsGone);
-      triesLeft = isMade === true ? FOLDER_TRIES : triesLeft - 1;
-      if (triesLeft === 0) await mkdir(dirname(target), { recursive: true });
-      const lock = await FileLock.tryAcquire(target).catch(unlessFolderIsGone);
-      if (lock !== undefined) return lock;
-      onWait?.();
+      // Each time: the process that held the lock removes the folder and its parent if they are empty.
+      if (await isMade(dirname(target), --triesLeft > 0)) {
+        triesLeft = FOLDER_TRIES;
+        const lock = await FileLock.tryAcquire(target).catch(unlessFolderIsGone);
+        if (lock !== undefined) return lock;
+        onWait?.();
+      }
       // Processes that collided must not collide again.
       await pause(POLL_MS * (0.5 + Math.random()));
     }
@@ -70,6 +70,18 @@ export class FileLock implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#touching);
     await rm(this.#path, { force: true });
+  }
+}
+
+/** False if the folder's parent was removed meanwhile, and the caller will try again. */
+async function isMade(folder: string, again: boolean): Promise<boolean> {
+  try {
+    await mkdir(folder, { recursive: true });
+    return true;
+  } catch (error) {
+    if (!again) throw error;
+    unlessFolderIsGone(error);
+    return false;
   }
 }
 

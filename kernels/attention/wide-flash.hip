@@ -254,6 +254,8 @@ DEVICE void attend(const AttentionWideFlashArguments& a, const Work& work, u8* s
     stage_used();
   }
   Totals& totals = *reinterpret_cast<Totals*>(shared);
+  // All four waves are done with their queries, whose place the totals take.
+  four_waves_barrier(team.number);
   pass_totals(totals, team.number, running.total);
   users_barrier<kComputingThreads>();
   add_totals(totals, 1 - team.number, running.total);

@@ -88,7 +88,7 @@ async function openModelFile(
     const { plan, planStartMs, planMs } = opened;
     const ready = plan.backend.ready?.();
     // If nothing has to be waited for, this thread is done sooner than one that has just been started.
-    if (ready === undefined) thread?.giveUp();
+    if (ready === undefined) thread?.giveUpIfYoung();
     if (ready !== undefined) {
       // Its kernels are loaded before the weights, which would delay them.
       if (firstPrompt !== undefined) for (const tokens of likelyTokens(firstPrompt)) plan.prepareStep(tokens);

@@ -12,6 +12,7 @@ import type { VocabularyAnswer, VocabularyQuestion } from "./vocabulary-message.
 
 /** Symbols that are no tokens are not transferred but copied, and usual vocabularies have none. */
 const MOST_EXTRA_SYMBOLS = 4096;
+const MOST_EXTRA_BYTES = 2 ** 20;
 
 function decode(path: string): VocabularyAnswer {
   using source = ByteSource.open(path);
@@ -19,8 +20,13 @@ function decode(path: string): VocabularyAnswer {
   if (arrays === undefined) return undefined;
   const vocabulary = resultOf(Vocabulary.read(arrays.tokens, arrays.types?.toNumbers(), arrays.scores?.toNumbers()));
   const merges = arrays.merges === undefined ? undefined : resultOf(MergeTable.read(vocabulary, arrays.merges)).tables;
-  if (merges !== undefined && merges.extraTexts.length > MOST_EXTRA_SYMBOLS) return undefined;
+  if (merges !== undefined && !isCopied(merges)) return undefined;
   return { file: source.identity, vocabulary: vocabulary.tables, merges };
+}
+
+function isCopied({ extraTexts }: MergeTables): boolean {
+  const sizeBytes = extraTexts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return extraTexts.length <= MOST_EXTRA_SYMBOLS && sizeBytes <= MOST_EXTRA_BYTES;
 }
 
 function resultOf<Result>(turns: Generator<void, Result, undefined>): Result {

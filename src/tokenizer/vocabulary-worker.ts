@@ -17,6 +17,8 @@ const LEAST_CORES = 4;
 const LEAST_FILE_BYTES = 64 * 2 ** 20;
 /** From the start of the thread: a few times what a large vocabulary takes. */
 const LIMIT_MS = 800;
+/** A thread that has run for longer is done sooner than the main thread would be from the beginning. */
+const YOUNG_MS = 50;
 const HEAP_MB = 256;
 const YOUNG_HEAP_MB = 16;
 const STACK_MB = 4;
@@ -29,6 +31,7 @@ export class VocabularyWorker implements Disposable {
   readonly #port: MessagePort;
   readonly #timer: NodeJS.Timeout;
   #settle: () => void = () => {};
+  readonly #startMs = performance.now();
   #isPending = true;
   #decoded: DecodedVocabulary | undefined;
 
@@ -93,6 +96,11 @@ export class VocabularyWorker implements Disposable {
     void this.#worker.terminate();
   }
 
+  /** Ends the thread if it has only just been started. */
+  giveUpIfYoung(): void {
+    if (performance.now() - this.#startMs < YOUNG_MS) this.giveUp();
+  }
+
   [Symbol.dispose](): void {
     this.giveUp();
     this.#decoded = undefined;
@@ -100,8 +108,13 @@ export class VocabularyWorker implements Disposable {
 
   /** Takes an answer that has arrived, even if the event loop has not come to it. */
   #look(): void {
-    const received = this.#isPending ? receiveMessageOnPort(this.#port) : undefined;
-    if (received !== undefined) this.#hear(received.message as VocabularyAnswer);
+    try {
+      const received = this.#isPending ? receiveMessageOnPort(this.#port) : undefined;
+      if (received !== undefined) this.#hear(received.message as VocabularyAnswer);
+    } catch {
+      // An answer that cannot be read, for want of memory, is none.
+      this.#end();
+    }
   }
 
   /** The thread ends by itself after its answer. */

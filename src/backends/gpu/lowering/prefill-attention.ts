@@ -66,8 +66,8 @@ function prefillKernel(context: LoweringContext, operation: AttentionOperation):
   const flash = flashKernel(context, operation);
   if (flash !== undefined) return flash;
   const wideFlash = wideFlashShape(type, operation, limits.blockTokens, device);
-  if (wideFlash !== undefined)
-    return { file: "attention/wide-flash", kernel: "attention_wide_flash", usual: wideFlash };
+  if (wideFlash !== undefined && !context.choices.isGivenUp(WIDE_FLASH.file))
+    return { ...WIDE_FLASH, usual: wideFlash };
   const wide = wideTiledShape(type, operation, device);
   if (wide !== undefined) {
     const usual = { ...wide, blocks: (heads * TILE_TOKENS) / wide.rows };
@@ -79,6 +79,8 @@ function prefillKernel(context: LoweringContext, operation: AttentionOperation):
   return { ...TILED, usual: { ...rest, blocks: heads * blocksPerTile } };
 }
 
+/** If it is wrong on a card, wide-tiled.hip takes its place. */
+const WIDE_FLASH = { file: "attention/wide-flash", kernel: "attention_wide_flash" } as const;
 const TILED = { file: "attention/tiled", kernel: "attention_tiled" } as const;
 
 function flashKernel(context: LoweringContext, operation: AttentionOperation): PrefillKernel | undefined {

@@ -1,5 +1,6 @@
 // The launches of recurrent layers: kernels/recurrent. Blocks of delta-net and ssm-scan have a slice of one sequence's state
-// for all its tokens, so that the grid depends on the number of sequences and the bits of a token on its sequence alone.
+// for all its tokens, so that the grid depends on the number of sequences and the bits of a token on its sequence alone; those
+// of a delta net by groups of tokens also on where its run begins and on which of its states are kept.
 
 import type {
   CausalConvOperation,
@@ -121,8 +122,10 @@ function lowerDeltaNet(context: LoweringContext, operation: DeltaNetOperation): 
     },
   );
   const { CHUNK, ...defines } = byToken.variants[0].defines;
-  if (CHUNK === undefined || defines["ALIGNED"] !== 1 || !GROUP_WIDTHS.has(headWidth) || context.options.deterministic)
-    return [byToken];
+  const { deterministic } = context.options;
+  // Token by token is the next variant, if the groups are wrong on a card.
+  if (deterministic || context.choices.isGivenUp(byToken.file)) return [byToken];
+  if (CHUNK === undefined || defines["ALIGNED"] !== 1 || !GROUP_WIDTHS.has(headWidth)) return [byToken];
   const hasLong = ({ longestRun }: LaunchSize): boolean => longestRun >= MIN_LONG_RUN;
   const hasShort = ({ longestRun, sequences, tokens }: LaunchSize): boolean =>
     longestRun < MIN_LONG_RUN || sequences * longestRun !== tokens;
