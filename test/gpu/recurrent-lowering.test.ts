@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { GpuLoweringOptions } from "../../src/backends/gpu/lowering/context.js";
 import { isNeeded, type LaunchSize } from "../../src/backends/gpu/lowering/launch.js";
+import { KernelChoices } from "../../src/backends/gpu/lowering/kernel-choices.js";
 import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { batchClass } from "../../src/backends/gpu/lowering/matmul-selection.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
@@ -84,6 +85,16 @@ describe("a gated delta net with experts", () => {
     expect(launched(false, 1, 4096, 4096)).toEqual([byGroup]);
     expect(launched(false, 4, 4096, 1024)).toEqual([byGroup]);
     expect(launched(false, 4, 1003, 1000)).toEqual([byToken, byGroup]);
+  });
+
+  it("computes long runs token by token on a card that computes groups wrongly", () => {
+    const choices = new KernelChoices({ deterministic: false, poor: false });
+    for (const careful of [0, 1]) choices.avoid({ file: "recurrent/delta-net", defines: { careful } });
+    const items = lowerStep(context(false).withChoices(choices), { tokens: "huge", outputs: "small", blas: false });
+    const launches = items.filter(isLaunch).filter(({ file }) => file === "recurrent/delta-net");
+    expect(new Set(launches.flatMap(({ variants }) => variants.map(({ kernel }) => kernel)))).toEqual(
+      new Set(["delta_net"]),
+    );
   });
 
   it("joins the matmuls of one input that keep the precision of f32, and has dots for the shared expert's gate", () => {

@@ -4,12 +4,16 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { StepInput } from "../../src/backends/contract.js";
 import type { GpuBackend } from "../../src/backends/gpu/backend.js";
+import { KernelChoices } from "../../src/backends/gpu/lowering/kernel-choices.js";
+import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
+import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { attentionCase, type AttentionAttributes, type Heads } from "../conformance/attention-case.js";
 import { hiddenOf, normalisedError, plainStep, runSteps } from "../conformance/harness.js";
 import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
 import { referenceSteps } from "../conformance/reference-results.js";
 import { describeEmulator } from "./emulator/build.js";
 import { openWideBackend } from "./pretended-device.js";
+import { publishedModel } from "./toolchains/representative-models.js";
 
 /** Of the squared error to the squared result: queries and weights are f16. */
 const TOLERANCE = 1e-6;
@@ -88,4 +92,26 @@ describeEmulator("wide flash attention", () => {
     for (const [index, rows] of found.entries())
       expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(LAYER_TOLERANCE);
   });
+});
+
+it("is replaced by another kernel on a card that computes it wrongly", () => {
+  const { fused, weights } = publishedModel("glm4.7-flash", "Q4_K");
+  const device = {
+    architecture: "sm_90",
+    waveSize: 32,
+    multiprocessors: 132,
+    sharedBytes: 232_448,
+    totalBytes: 140e9,
+  } as const;
+  const limits = { maxTokens: 512, maxOutputs: 64, contextTokens: 512, blockTokens: 32, kvCacheType: "f16" } as const;
+  const filesWith = (choices: KernelChoices): readonly string[] => {
+    const context = createContext({ fused, weights, device, limits, kind: "cuda", deterministic: false, choices });
+    const items = lowerStep(context, { tokens: "huge", outputs: "small", blas: false });
+    return items.filter(isLaunch).map(({ file }) => file);
+  };
+  const choices = new KernelChoices({ deterministic: false, poor: false });
+  expect(filesWith(choices)).toContain("attention/wide-flash");
+  for (const careful of [0, 1]) choices.avoid({ file: "attention/wide-flash", defines: { careful } });
+  expect(filesWith(choices)).toContain("attention/wide-tiled");
+  expect(filesWith(choices)).not.toContain("attention/wide-flash");
 });
