@@ -6,8 +6,8 @@
 // of 8 short steps in each column. Half of a block's waves have the state and do that. The others bring rows from memory,
 // and compute the gates and dots of keys and queries (Factors) of the pass that follows; they meet once in a pass.
 // A pass is a group, or a part of it that ends with a token whose state is wanted: tokens outside of it have no key and no
-// d, so they change nothing, whatever their numbers are. Groups begin with a run: a token's bits depend on where that is, and on
-// which states are wanted.
+// d, so they change nothing, whatever their numbers are. Groups begin with a run: a token's bits depend on where that is,
+// and on which states are wanted.
 //
 // What a group costs a scheduler of four, each with a wave of both kinds (128 columns, wave of 32): 512 dots with the
 // state and 288 to change it, 210 for sums over lanes, about 100 for d and results, 350 of the other wave: 1,460 cycles if

@@ -12,8 +12,8 @@
 //     products and sums would take 130: each token waits for its shuffles, then for the next one's rows); 64 sequences that
 //     decode: 85 µs, one: 3.7 µs.
 // v2  by groups of 8 tokens for runs of 32 and more; what tokens have to do with each other is computed by other waves.
-//     4,096 tokens: 1,274 µs; 450 to 650 were expected (delta-groups.h says from what). What the rest waits for is not known. On AMD (not
-//     measured) 207 to 213 registers, none spilled, and 48 bytes of scratch (clang 22).
+//     4,096 tokens: 1,274 µs; 450 to 650 were expected (delta-groups.h says from what). What the rest waits for is not
+//     known. On AMD (not measured) 207 to 213 registers, none spilled, and 48 bytes of scratch (clang 22).
 #define LINES HEAD_WIDTH
 #define COLUMNS HEAD_WIDTH
 #ifndef TOKEN_GROUPS
