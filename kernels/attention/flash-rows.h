@@ -58,7 +58,10 @@ DEVICE void end_totals(const Arguments& a, int head, Running& running) {
   }
 }
 
-/** The team's columns from `column` on, some at a time through this wave's part of shared memory; rows past `tokens` are not written. */
+/**
+ * The team's columns from `column` on, some at a time through this wave's part of shared memory; rows past `tokens` are not
+ * written.
+ */
 template <typename Arguments>
 DEVICE void write_results(const Arguments& a, int first_token, int tokens, int column, const Running& running,
                           float* own) {

@@ -4,8 +4,8 @@
 //                                                             its run reads is the rewriting one, −1 if there is none
 //   state_writes[t]                                           the slot that gets the state after token t, or −1
 // No other run reads a slot that is written. Slots are slot_stride floats apart, and a state begins at state_offset.
-// A state may be read before dependency_wait(): only the launches of its own operation write it, and those of the step
-// before have ended.
+// A state may be read before dependency_wait(): only the launches of its own operation write it, those of the step before
+// have ended, and another one of this step has other runs.
 #pragma once
 #include "device/portable.h"
 #include "device/step.h"

@@ -23,7 +23,10 @@ export interface DeepShape {
   readonly blocks: number;
   /** Parts that a token's positions are divided into, at most. */
   readonly mostParts: number;
-  /** Sequences of a step from which on a block for each of their kv heads and groups of query heads fills the device often enough. */
+  /**
+   * Sequences of a step from which on a block for each of their kv heads and groups of query heads fills the device often
+   * enough.
+   */
   readonly wholeTokens: number;
 }
 
