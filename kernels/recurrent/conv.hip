@@ -1,6 +1,6 @@
 // Depthwise causal convolution along each sequence, with the inputs before the step from its state: the last TAPS − 1
-// inputs, the oldest first. A thread has VECTOR neighbouring columns of TILE tokens. Whoever has a run's first token
-// computes all tokens that need the state and alone overwrites the slot that the run reads, after it has read it. Tiles
+// inputs, the oldest first. A thread has VECTOR neighbouring columns of TILE tokens. The thread with a run's first
+// token computes all tokens that need the state and alone overwrites the slot that the run reads, after it has read it. Tiles
 // inside of a run, which is most of a prompt, read all their inputs at once; what is computed is the same to the bit.
 // TAPS; WEIGHT_TYPE and BIAS_TYPE 0 (F32), 1 (F16), 30 (BF16), BIAS_TYPE -1: no bias; SILU 1: SiLU of the result. VECTOR 1,
 // or 4 if rows and places of columns are aligned to 16 bytes. TILE.

@@ -1,13 +1,11 @@
 // Prefill attention by the wide products of sm_90, on the emulated device, against `reference`: widths, odd groups of heads,
 // tiles that are not full, several sequences, attributes, results for a matmul.
 
-import { afterAll, beforeAll, expect, it } from "vitest";
-import type { StepInput } from "../../src/backends/contract.js";
+import { afterAll, beforeAll, it } from "vitest";
 import type { GpuBackend } from "../../src/backends/gpu/backend.js";
 import { attentionCase, type AttentionAttributes, type Heads } from "../conformance/attention-case.js";
-import { hiddenOf, normalisedError, plainStep, runSteps } from "../conformance/harness.js";
-import { referenceSteps } from "../conformance/reference-results.js";
 import { describeEmulator } from "./emulator/build.js";
+import { expectReferenceResults, flashSteps } from "./flash-steps.js";
 import { openWideBackend } from "./pretended-device.js";
 
 /** Of the squared error to the squared result: queries and weights are f16. */
@@ -15,7 +13,6 @@ const TOLERANCE = 1e-6;
 const BLOCK_TOKENS = 32;
 const BLOCKS = 12;
 const ROWS = BLOCKS * BLOCK_TOKENS;
-const OUTPUTS = 24;
 
 interface FlashCase extends Heads {
   readonly title: string;
@@ -39,24 +36,6 @@ const CASES: readonly FlashCase[] = [
   { title: "chunks in blocks of a tile and more", ...NARROW, attributes: { chunk: 100 }, blockTokens: 128 },
 ];
 
-/** The last rows of a step alone. */
-function lastOf(step: StepInput): StepInput {
-  return { ...step, outputs: step.outputs.slice(-OUTPUTS) };
-}
-
-/** Two sequences of a step: one goes on from `first`, the other begins. */
-function together(first: number, blockTokens: number): StepInput {
-  const [left, right] = [plainStep(20, { first, blockTokens }), plainStep(70, { blockTokens })];
-  const own = Int32Array.from(right.blockTables[0], (block) => ROWS / blockTokens - 1 - block);
-  return {
-    tokens: Int32Array.of(...left.tokens, ...right.tokens),
-    positions: Int32Array.of(...left.positions, ...right.positions),
-    sequenceOffsets: Int32Array.of(0, 20, 90),
-    blockTables: [left.blockTables[0], own],
-    outputs: [0, 19, 20, 21, 83, 84, 89].map((row) => ({ row, want: { kind: "hidden" } })),
-  };
-}
-
 describeEmulator("flash attention", () => {
   let backend: GpuBackend;
   beforeAll(() => {
@@ -67,14 +46,10 @@ describeEmulator("flash attention", () => {
   it.each(CASES)("computes $title", async ({ attributes, blockTokens = BLOCK_TOKENS, ...heads }) => {
     const cache = { type: "f16", blockTokens, blocks: ROWS / blockTokens, rotated: true } as const;
     const wanted = attentionCase(heads, cache, ROWS, attributes);
-    const steps = [
-      lastOf(plainStep(130, { blockTokens })),
-      lastOf(plainStep(100, { first: 130, blockTokens })),
-      together(230, blockTokens),
-    ];
-    const width = heads.heads * heads.valueWidth;
-    const [expected, found] = [await referenceSteps(wanted, steps), await runSteps(backend, wanted, steps)];
-    for (const [index, rows] of found.entries())
-      expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(TOLERANCE);
+    const steps = flashSteps({ rows: ROWS, blockTokens, continuation: 100 });
+    await expectReferenceResults(backend, wanted, steps, {
+      width: heads.heads * heads.valueWidth,
+      tolerance: TOLERANCE,
+    });
   });
 });

@@ -2,16 +2,14 @@
 // even numbers of tiles, tiles that are not full, several sequences, attributes, results for a matmul.
 
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { StepInput } from "../../src/backends/contract.js";
 import type { GpuBackend } from "../../src/backends/gpu/backend.js";
 import { KernelChoices } from "../../src/backends/gpu/lowering/kernel-choices.js";
 import { createContext, lowerStep } from "../../src/backends/gpu/lowering/lowering.js";
 import { isLaunch } from "../../src/backends/gpu/lowering/step-item.js";
 import { attentionCase, type AttentionAttributes, type Heads } from "../conformance/attention-case.js";
-import { hiddenOf, normalisedError, plainStep, runSteps } from "../conformance/harness.js";
 import { LATENT_LAYERS, latentLayerCase, latentSteps } from "../conformance/latent-layer-case.js";
-import { referenceSteps } from "../conformance/reference-results.js";
 import { describeEmulator } from "./emulator/build.js";
+import { expectReferenceResults, flashSteps } from "./flash-steps.js";
 import { openWideBackend } from "./pretended-device.js";
 import { publishedModel } from "./toolchains/representative-models.js";
 
@@ -21,7 +19,6 @@ const TOLERANCE = 1e-6;
 const LAYER_TOLERANCE = 2e-4;
 const BLOCK_TOKENS = 32;
 const ROWS = 512;
-const OUTPUTS = 24;
 
 interface WideFlashCase extends Heads {
   readonly title: string;
@@ -45,24 +42,6 @@ const CASES: readonly WideFlashCase[] = [
   },
 ];
 
-/** The last rows of a step alone. */
-function lastOf(step: StepInput): StepInput {
-  return { ...step, outputs: step.outputs.slice(-OUTPUTS) };
-}
-
-/** Two sequences of a step: one goes on from `first`, the other begins. */
-function together(first: number, blockTokens: number): StepInput {
-  const [left, right] = [plainStep(20, { first, blockTokens }), plainStep(70, { blockTokens })];
-  const own = Int32Array.from(right.blockTables[0], (block) => ROWS / blockTokens - 1 - block);
-  return {
-    tokens: Int32Array.of(...left.tokens, ...right.tokens),
-    positions: Int32Array.of(...left.positions, ...right.positions),
-    sequenceOffsets: Int32Array.of(0, 20, 90),
-    blockTables: [left.blockTables[0], own],
-    outputs: [0, 19, 20, 21, 83, 84, 89].map((row) => ({ row, want: { kind: "hidden" } })),
-  };
-}
-
 describeEmulator("wide flash attention", () => {
   let backend: GpuBackend;
   beforeAll(() => {
@@ -73,24 +52,20 @@ describeEmulator("wide flash attention", () => {
   it.each(CASES)("computes $title", async ({ attributes, blockTokens = BLOCK_TOKENS, ...heads }) => {
     const cache = { type: "f16", blockTokens, blocks: ROWS / blockTokens, rotated: true } as const;
     const wanted = attentionCase(heads, cache, ROWS, { valuesInKeys: true, ...attributes });
-    const steps = [
-      lastOf(plainStep(130, { blockTokens })),
-      lastOf(plainStep(190, { first: 130, blockTokens })),
-      together(320, blockTokens),
-    ];
-    const width = heads.heads * heads.valueWidth;
-    const [expected, found] = [await referenceSteps(wanted, steps), await runSteps(backend, wanted, steps)];
-    for (const [index, rows] of found.entries())
-      expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(TOLERANCE);
+    const steps = flashSteps({ rows: ROWS, blockTokens, continuation: 190 });
+    await expectReferenceResults(backend, wanted, steps, {
+      width: heads.heads * heads.valueWidth,
+      tolerance: TOLERANCE,
+    });
   });
 
   it.each(LATENT_LAYERS.slice(0, 1))("gives a layer's matmul what it takes, $title", async (layer) => {
     const wanted = latentLayerCase(layer);
     const steps = latentSteps([12]);
-    const width = layer.heads * layer.valueWidth;
-    const [expected, found] = [await referenceSteps(wanted, steps), await runSteps(backend, wanted, steps)];
-    for (const [index, rows] of found.entries())
-      expect(normalisedError(hiddenOf(rows, width), hiddenOf(expected[index], width))).toBeLessThan(LAYER_TOLERANCE);
+    await expectReferenceResults(backend, wanted, steps, {
+      width: layer.heads * layer.valueWidth,
+      tolerance: LAYER_TOLERANCE,
+    });
   });
 });
 

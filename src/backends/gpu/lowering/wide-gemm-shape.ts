@@ -34,7 +34,7 @@ interface TileCut {
   readonly part: number;
 }
 
-/** As measured on an H200 with Q4_K for the matrices of Llama-3-8B. */
+/** As measured on an H200 with Q4_K for the matrices of Llama-3-8B; four teams with 16 tokens are an estimate. */
 const CUTS: Readonly<Record<PanelTokens, TileCut>> = {
   16: { slab: costs({ 2: 0.445, 3: 0.61, 4: 0.82 }), part: 0.6 },
   32: { slab: costs({ 2: 0.49, 3: 0.69, 4: 0.844 }), part: 0.7 },

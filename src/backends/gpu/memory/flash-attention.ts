@@ -112,7 +112,7 @@ export function flashShape(
   };
 }
 
-/** Whether tiles of so many positions are whole blocks of the cache or parts of one, and rounds of copies do not leave a block. */
+/** Whether a tile of this many positions is several whole cache blocks or part of one, and no round of copies crosses a block. */
 export function takesBlocks(positions: number, blockTokens: number): boolean {
   const rowsAtOnce = 16;
   if (blockTokens >= positions) return blockTokens % positions === 0;
