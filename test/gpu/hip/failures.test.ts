@@ -177,7 +177,9 @@ describeEmulator("hip with", () => {
       code: "GPU_DEVICE_LOST",
       kind: "device lost",
       // Whichever call is the first after it: how far ahead work is queued depends on the machine.
-      call: expect.stringMatching(/^hip(?:EventSynchronize|EventRecord|Memcpy\w*Async|Memset\w*Async|ModuleLaunchKernel|GraphLaunch)$/),
+      call: expect.stringMatching(
+        /^hip(?:EventSynchronize|EventRecord|Memcpy\w*Async|Memset\w*Async|ModuleLaunchKernel|GraphLaunch)$/,
+      ),
       number: 719,
       remedy: /load the model again/,
     });
