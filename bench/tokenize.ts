@@ -4,6 +4,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { brotliDecompressSync } from "node:zlib";
 import { GgufFile } from "../src/gguf/file.js";
 import type { GgufMetadata } from "../src/gguf/metadata.js";
 import { createTokenizer } from "../src/tokenizer/tokenizer.js";
@@ -40,7 +41,8 @@ const SUBJECTS: readonly Subject[] = [
 ];
 
 function englishText(sizeBytes: number): string {
-  const excerpt = readFileSync(new URL("test/fixtures/text/held-out-excerpt.txt", root), "utf8");
+  const packed = readFileSync(new URL("test/fixtures/text/held-out-excerpt.txt.br", root));
+  const excerpt = brotliDecompressSync(packed).toString("utf8");
   const parts: string[] = [];
   for (let bytes = 0, repeat = 0; bytes < sizeBytes; repeat++) {
     const part = `${repeat}\n${excerpt}`;

@@ -5,8 +5,9 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { str } from "../../src/gguf/entry.js";
 import { writeGguf } from "../../src/gguf/writer.js";
+import { heldOutExcerpt } from "../support/held-out-excerpt.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { COMMAND_LINE, complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
+import { COMMAND_LINE, complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
 describe("files", () => {
   it.each<[what: string, bytes: string, line: RegExp]>([
@@ -95,15 +96,9 @@ describe("options", () => {
     const finished = await rocmforge(["generate", "-m", SMALL_MODEL, "-p", "Once", "--ctx", "16777216"]);
     expect(complaints(finished)).toMatch(/a context of \d+ tokens would fit \(--ctx \d+\)/);
     expect(complaints(finished)).not.toMatch(/contextTokens|kvCacheType/);
-    const long = await rocmforge([
-      "generate",
-      "-m",
-      SMALL_MODEL,
-      "-f",
-      fixture("text/held-out-excerpt.txt"),
-      "--ctx",
-      "16",
-    ]);
+    const long = await rocmforge(["generate", "-m", SMALL_MODEL, "-f", "-", "--ctx", "16"], {
+      input: heldOutExcerpt(),
+    });
     expect(complaints(long)).toMatch(/larger context \(--ctx\)/);
   });
 });

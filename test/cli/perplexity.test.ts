@@ -1,12 +1,13 @@
 // `rocmforge perplexity`: windows, the scored half, and numbers that agree with each other and with llama.cpp.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { loadModel, type PerplexityProgress } from "../../src/index.js";
+import { heldOutExcerpt } from "../support/held-out-excerpt.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { complaints, fixture, rocmforge, SMALL_MODEL } from "./command-line.js";
+import { complaints, rocmforge, SMALL_MODEL } from "./command-line.js";
 
-const TEXT = readFileSync(fixture("text/held-out-excerpt.txt"), "utf8").slice(0, 300);
+const TEXT = heldOutExcerpt().slice(0, 300);
 const perplexity = (...args: readonly string[]): readonly string[] => [
   "perplexity",
   "-m",

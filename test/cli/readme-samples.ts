@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -14,8 +14,9 @@ import {
   SHELL_COMMANDS,
   withoutComment,
 } from "../support/document-blocks.js";
+import { heldOutExcerpt } from "../support/held-out-excerpt.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
-import { COMMAND_LINE, fixture } from "./command-line.js";
+import { COMMAND_LINE } from "./command-line.js";
 
 const EMBEDDED = fileURLToPath(new URL("../../models/fable-10m-Q4_K_M.gguf", import.meta.url));
 /** Enough for a window of 512 tokens. */
@@ -96,10 +97,7 @@ export class ReadmeFolder extends TemporaryFolder {
     writeFileSync(this.file("package.json"), JSON.stringify({ name: "project", private: true }));
     symlinkSync(EMBEDDED, this.file("model.gguf"));
     writeFileSync(this.file("keys.txt"), "secret-key\n");
-    writeFileSync(
-      this.file("text.txt"),
-      readFileSync(fixture("text/held-out-excerpt.txt"), "utf8").slice(0, TEXT_CHARACTERS),
-    );
+    writeFileSync(this.file("text.txt"), heldOutExcerpt().slice(0, TEXT_CHARACTERS));
   }
 
   async run(line: string): Promise<SampleResult> {

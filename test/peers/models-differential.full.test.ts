@@ -2,7 +2,6 @@
 // widened to f32, because it quantizes activations to 8 bits for quantised ones. "As it is": llama.cpp gets our file
 // itself, which shows that the bytes mean the same to both, as closely as that quantization allows.
 
-import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { loadModel } from "../../src/index.js";
@@ -12,6 +11,7 @@ import { distance, logProbabilities } from "../conformance/models/log-probabilit
 import { drawnCase, FAMILIES, type RandomCase, SHAPE_CASES, TYPE_CASES } from "../conformance/models/random-cases.js";
 import { randomModel, randomTokens, widened } from "../conformance/models/random-model.js";
 import { tableGeluBackend } from "../conformance/models/table-gelu.js";
+import { heldOutExcerpt } from "../support/held-out-excerpt.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { peerIsInstalled } from "./llama-cpp.js";
 import { peerLogits } from "./peer-logits.js";
@@ -97,10 +97,7 @@ describe.skipIf(!peerIsInstalled)("against llama.cpp (skipped if bench/peers is 
 
   it("perplexity of windows of a text", async () => {
     const source = new URL("../fixtures/models/fable-10m-Q8_0.gguf", import.meta.url).pathname;
-    const text = readFileSync(new URL("../fixtures/text/held-out-excerpt.txt", import.meta.url), "utf8").slice(
-      0,
-      3_000,
-    );
+    const text = heldOutExcerpt().slice(0, 3_000);
     const windowTokens = 256;
     await using model = await loadModel(source, { backend: "reference" });
     const tokens = model.tokenize(text);

@@ -10,17 +10,17 @@ import {
   FAMILY_ANSWERS_FILE,
   FAMILY_TOKENS,
   hashOfWeights,
-  probes,
   RECORDED_CASES,
   RECORDED_FAMILIES,
   RECORDED_TOKENS,
+  recordedPositions,
 } from "../conformance/models/recorded-answers.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { peerLogits } from "./peer-logits.js";
 
 const HOW =
   "weights widened to f32, f32 activations and KV, no flash attention, node-llama-cpp 3.22.1 (llama.cpp v0.5.0) on a CPU; " +
-  "each position: token, log-probability after it, the five likeliest and three drawn ones";
+  "for each position the five likeliest tokens and three drawn ones, and their log-probabilities times -100,000";
 
 export async function recordAnswers(): Promise<number> {
   const models = RECORDED_CASES.map(({ name, spec: { seed, vocabulary }, spec }) => ({
@@ -56,10 +56,7 @@ async function record(file: URL, models: readonly AskedModel[]): Promise<number>
     const path = folder.file("model.gguf");
     await writeGguf(path, widened(model));
     const logs = logProbabilities(await peerLogits(path, tokens, vocabulary), vocabulary);
-    const positions = Array.from(tokens, (_, row) =>
-      probes(logs.subarray(row * vocabulary, (row + 1) * vocabulary), row),
-    );
-    lines.push(JSON.stringify({ name, weights: hashOfWeights(model), positions }));
+    lines.push(JSON.stringify({ name, weights: hashOfWeights(model), ...recordedPositions(logs, vocabulary) }));
   }
   writePacked(file, `{\n"how": ${JSON.stringify(HOW)},\n"answers": [\n${lines.join(",\n")}\n]\n}\n`);
   return lines.length;

@@ -2,14 +2,14 @@
 // calls it.
 
 import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
 import { writeGguf } from "../../src/gguf/writer.js";
 import { PRE_TOKENIZER_NAMES } from "../../src/tokenizer/pre-tokenizers.js";
+import { writePacked } from "../support/packed-json.js";
 import { TemporaryFolder } from "../support/temporary-folder.js";
 import { loadPeerVocabulary } from "./llama-cpp.js";
 import { GEMMA4_MODEL, preTokenizerText, preTokenizerVocabulary } from "./pre-tokenizer-case.js";
 
-export const PRE_TOKENIZER_IDS_FILE = new URL("../fixtures/peers/pre-tokenizers.json", import.meta.url);
+export const PRE_TOKENIZER_IDS_FILE = new URL("../fixtures/peers/pre-tokenizers.json.br", import.meta.url);
 /** Seeds of the texts, from 0 on. */
 export const RECORDED_TEXTS = 60;
 
@@ -38,9 +38,6 @@ export async function recordPreTokenizers(): Promise<number> {
     await peer.dispose();
   }
   const how = "node-llama-cpp 3.22.1 (llama.cpp v0.5.0)";
-  writeFileSync(
-    PRE_TOKENIZER_IDS_FILE,
-    `{\n"how": ${JSON.stringify(how)},\n"digests": {\n${lines.join(",\n")}\n}\n}\n`,
-  );
+  writePacked(PRE_TOKENIZER_IDS_FILE, `{\n"how": ${JSON.stringify(how)},\n"digests": {\n${lines.join(",\n")}\n}\n}\n`);
   return lines.length;
 }

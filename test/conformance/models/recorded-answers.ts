@@ -16,8 +16,10 @@ export const FAMILY_TOKENS = 40;
 export interface RecordedAnswer {
   readonly name: string;
   readonly weights: string;
-  /** For each position: token, log-probability, token, log-probability … */
-  readonly positions: readonly (readonly number[])[];
+  /** PROBES tokens for each position. */
+  readonly tokens: readonly number[];
+  /** Of each token, negated, in units of LOG_STEP. Apart from the tokens both lists compress better. */
+  readonly logs: readonly number[];
 }
 
 export interface RecordedAnswers {
@@ -63,11 +65,40 @@ export function hashOfWeights(model: RandomModel): string {
 
 const LIKELIEST = 5;
 const OTHERS = 3;
+/** Tokens that are kept of one position. */
+export const PROBES = LIKELIEST + OTHERS;
+const LOG_STEP = 1e-5;
 
 /** What is kept of one position: the likeliest tokens, and a few drawn ones, for the unlikely must be right too. */
-export function probes(logs: Float64Array, row: number): readonly number[] {
+function probes(logs: Float64Array, row: number): readonly number[] {
   const dice = new Dice(row);
   const likeliest = [...logs.keys()].sort((a, b) => logs[b] - logs[a]).slice(0, LIKELIEST);
   const others = Array.from({ length: OTHERS }, () => dice.below(logs.length));
-  return [...likeliest, ...others].flatMap((token) => [token, Number(logs[token].toFixed(5))]);
+  return [...likeliest, ...others];
+}
+
+/** What is kept of the log-probabilities of a text, a row of a vocabulary for each position. */
+export function recordedPositions(
+  logs: Float64Array,
+  vocabulary: number,
+): { readonly tokens: readonly number[]; readonly logs: readonly number[] } {
+  const rows = Array.from({ length: logs.length / vocabulary }, (_, row) =>
+    logs.subarray(row * vocabulary, (row + 1) * vocabulary),
+  );
+  const kept = rows.map((row, place) => probes(row, place));
+  return {
+    tokens: kept.flat(),
+    logs: kept.flatMap((tokens, place) => tokens.map((token) => Math.round(-rows[place][token] / LOG_STEP))),
+  };
+}
+
+/** Absolute differences of log-probabilities, a row of a vocabulary for each position, from those that were recorded. */
+export function differencesFromRecorded(
+  answer: RecordedAnswer,
+  logs: Float64Array,
+  vocabulary: number,
+): readonly number[] {
+  return answer.tokens.map((token, index) =>
+    Math.abs(logs[Math.floor(index / PROBES) * vocabulary + token] + answer.logs[index] * LOG_STEP),
+  );
 }

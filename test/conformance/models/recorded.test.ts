@@ -10,12 +10,14 @@ import { FULL_RUN } from "../../support/full-run.js";
 import { TemporaryFolder } from "../../support/temporary-folder.js";
 import { familyModel } from "./family-model.js";
 import { logProbabilities } from "./log-probabilities.js";
-import { randomModel, randomTokens } from "./random-model.js";
+import { type RandomModel, randomModel, randomTokens } from "./random-model.js";
 import {
   ANSWERS_FILE,
+  differencesFromRecorded,
   FAMILY_ANSWERS_FILE,
   FAMILY_TOKENS,
   hashOfWeights,
+  PROBES,
   RECORDED_CASES,
   RECORDED_FAMILIES,
   RECORDED_TOKENS,
@@ -34,11 +36,15 @@ const { answers: familyAnswers } = readPacked(FAMILY_ANSWERS_FILE) as RecordedAn
 const folder = new TemporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** Absolute differences of the log-probabilities from those that were recorded. */
-function differences(answer: RecordedAnswer | undefined, logs: Float64Array, width: number): readonly number[] {
-  return (answer?.positions ?? []).flatMap((pairs, row) =>
-    pairs.flatMap((token, index) => (index % 2 === 0 ? [Math.abs(logs[row * width + token] - pairs[index + 1])] : [])),
+/** The model's answer; fails if there is none, if it was recorded for other weights, or if it has too few positions. */
+function answerFor(name: string, model: RandomModel, positions: number): RecordedAnswer {
+  const answer = [...answers, ...familyAnswers].find((candidate) => candidate.name === name);
+  expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(
+    answer?.weights,
   );
+  expect(answer?.tokens).toHaveLength(positions * PROBES);
+  expect(answer?.logs).toHaveLength(positions * PROBES);
+  return answer as RecordedAnswer;
 }
 
 describe("random models against llama.cpp's recorded answers", () => {
@@ -48,34 +54,26 @@ describe("random models against llama.cpp's recorded answers", () => {
   });
 
   it.each(RECORDED_CASES)("$name", async ({ name, spec }) => {
-    const answer = answers.find((candidate) => candidate.name === name);
     const model = randomModel(spec);
-    expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(
-      answer?.weights,
-    );
+    const answer = answerFor(name, model, RECORDED_TOKENS);
     const path = folder.file("model.gguf");
     await writeGguf(path, model);
     await using loaded = await loadModel(path, { backend: "reference" });
     const logs = logProbabilities(await loaded.logits(randomTokens(spec.seed, RECORDED_TOKENS)), spec.vocabulary);
-    expect(answer?.positions).toHaveLength(RECORDED_TOKENS);
-    expect(Math.max(...differences(answer, logs, spec.vocabulary))).toBeLessThan(TOLERANCE);
+    expect(Math.max(...differencesFromRecorded(answer, logs, spec.vocabulary))).toBeLessThan(TOLERANCE);
   });
 
   it.each(RECORDED_FAMILIES.filter(({ name }) => FULL_RUN || name.endsWith("shape 0")))(
     "$name",
     async ({ name, seed, shape }) => {
       const { vocabularySize = 0, architecture } = shape;
-      const answer = familyAnswers.find((candidate) => candidate.name === name);
       const model = familyModel(seed, shape);
-      expect(hashOfWeights(model), "the model changed: record again with `node bench/peers/record.mjs`").toBe(
-        answer?.weights,
-      );
+      const answer = answerFor(name, model, FAMILY_TOKENS);
       const path = folder.file("family.gguf");
       await writeGguf(path, model);
       await using loaded = await Model.open(path, tableGeluBackend(), { contextTokens: FAMILY_TOKENS });
       const logs = logProbabilities(await loaded.logits(randomTokens(seed, FAMILY_TOKENS)), vocabularySize);
-      expect(answer?.positions).toHaveLength(FAMILY_TOKENS);
-      const found = differences(answer, logs, vocabularySize);
+      const found = differencesFromRecorded(answer, logs, vocabularySize);
       if (!architecture.startsWith("gemma")) expect(Math.max(...found)).toBeLessThan(TOLERANCE);
       expect(found.reduce((total, difference) => total + difference, 0) / found.length).toBeLessThan(TABLE_MEAN);
     },

@@ -1,7 +1,6 @@
 // Every pre-tokenizer, and Gemma 4's vocabulary, against ids of llama.cpp that were recorded as digests. Where one
 // differs, test/peers/pre-tokenizers.full.test.ts shows text and ids.
 
-import { readFileSync } from "node:fs";
 import { describe, expect, it, test } from "vitest";
 import { GgufMetadata } from "../../../src/gguf/metadata.js";
 import { PRE_TOKENIZER_NAMES } from "../../../src/tokenizer/pre-tokenizers.js";
@@ -13,8 +12,9 @@ import {
   RECORDED_TEXTS,
   type RecordedIds,
 } from "../../peers/record-pre-tokenizers.js";
+import { readPacked } from "../../support/packed-json.js";
 
-const { digests } = JSON.parse(readFileSync(PRE_TOKENIZER_IDS_FILE, "utf8")) as RecordedIds;
+const { digests } = readPacked(PRE_TOKENIZER_IDS_FILE) as RecordedIds;
 const tokenizerOf = (name: string): Tokenizer => createTokenizer(new GgufMetadata(preTokenizerVocabulary(name)));
 
 test("every name is recorded", () => {
