@@ -18,6 +18,13 @@ const CONFORMANCE = ["test/conformance/**/*.test.ts"];
 const PROPERTY_SETUP = [fileURLToPath(new URL("test/support/property-seed.ts", import.meta.url))];
 const SHARING = ["test/grammar/**/*.test.ts", "test/library/**/*.test.ts", "test/server/*.test.ts"];
 
+/**
+ * Room for what a test file makes. A process begins with a young generation of 1 MB and a small heap, which files that load
+ * models with the sources of everything fill again and again; a tenth and more of the time on a processor went to V8's
+ * garbage collection.
+ */
+const HEAP_OPTIONS = ["--min-semi-space-size=32", "--max-semi-space-size=64", "--initial-heap-size=512"];
+
 export default defineConfig({
   test: {
     exclude,
@@ -26,6 +33,7 @@ export default defineConfig({
     // What is waited for comes at once on a quiet machine.
     expect: { poll: { timeout: 60_000 } },
     pool: "forks",
+    execArgv: HEAP_OPTIONS,
     setupFiles: [fileURLToPath(new URL("test/support/plain-environment.ts", import.meta.url))],
     // Two more than the cores that this is measured on: tests of servers and commands wait for half of their time.
     maxWorkers: 4,
