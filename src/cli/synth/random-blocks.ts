@@ -103,16 +103,24 @@ function factorOf(byte: number): number {
 export class RandomWeights {
   readonly #bytes: Cipher;
   readonly #zeros = Buffer.alloc(CHUNK_BYTES);
-  readonly #bell: Float64Array;
+  readonly #seed: number;
+  #drawnBell: Float64Array | undefined;
   readonly #unitSizes = new Map<SupportedTypeName, number>();
 
   constructor(seed: number) {
     // A cipher's key stream is the fastest good random source in Node.
     const key = createHash("sha256").update(`weights ${seed}`).digest();
     this.#bytes = createCipheriv("aes-128-ctr", key.subarray(0, 16), key.subarray(16, 32));
-    const source = new RandomSource(seed);
+    this.#seed = seed;
+  }
+
+  /** Drawn when it is first asked for: few files have plain floats. */
+  get #bell(): Float64Array {
+    if (this.#drawnBell !== undefined) return this.#drawnBell;
+    const source = new RandomSource(this.#seed);
     const between = (): number => 2 * source.next() - 1;
-    this.#bell = Float64Array.from({ length: BELL_VALUES }, () => between() + between() + between());
+    this.#drawnBell = Float64Array.from({ length: BELL_VALUES }, () => between() + between() + between());
+    return this.#drawnBell;
   }
 
   /** The bytes of a tensor whose values have about the root mean square `size`; a chunk is valid until the next. */
