@@ -32,13 +32,34 @@ async function installForTests(folder, what) {
   }
 }
 
-/** Runs one check that is not a test; false, after printing its output, if it failed. */
-async function check(what, args) {
-  const { exitCode, output } = await step(what, () => runProgram(process.execPath, args, { cwd: ROOT }));
-  if (exitCode === 0) return true;
-  process.stderr.write(`${output.trimEnd()}\n`);
-  say(`${what} failed: what it found is above`);
-  return false;
+/** All checks that are not tests, as command lines for Node. */
+async function checks() {
+  return [
+    { what: "linting (oxlint)", args: [join(ROOT, "node_modules", "oxlint", "bin", "oxlint"), "--deny-warnings"] },
+    ...(await formatters({ check: true })),
+    ...["tsconfig.json", "page/tsconfig.json"].map((project) => ({
+      what: `typechecking (tsc -p ${project})`,
+      args: [compilerPath(), "-p", project],
+    })),
+  ];
+}
+
+/** Runs the checks at once, because typechecking keeps one core busy; prints the output of those that fail, counts them. */
+async function runChecks() {
+  const results = await step("linting, formatting and typechecking (oxlint, oxfmt, clang-format, tsc)", async () =>
+    Promise.all(
+      (await checks()).map(async ({ what, args }) => ({
+        what,
+        ...(await runProgram(process.execPath, args, { cwd: ROOT })),
+      })),
+    ),
+  );
+  const failed = results.filter(({ exitCode }) => exitCode !== 0);
+  for (const { what, output } of failed) {
+    process.stderr.write(`${output.trimEnd()}\n`);
+    say(`${what} failed: what it found is above`);
+  }
+  return failed.length;
 }
 
 function readProgress(path) {
@@ -115,15 +136,7 @@ await main(async (args) => {
 
   // Without a compiler the tests of the addon are skipped; sources that do not compile are a failure.
   let failedChecks = addon === "broken sources" ? 1 : 0;
-  if (vitestArgs.length === 0) {
-    const oxlint = join(ROOT, "node_modules", "oxlint", "bin", "oxlint");
-    if (!(await check("linting (oxlint)", [oxlint, "--deny-warnings"]))) failedChecks++;
-    for (const { what, args: line } of await formatters({ check: true })) {
-      if (!(await check(what, line))) failedChecks++;
-    }
-    for (const project of ["tsconfig.json", "page/tsconfig.json"])
-      if (!(await check(`typechecking (tsc -p ${project})`, [compilerPath(), "-p", project]))) failedChecks++;
-  }
+  if (vitestArgs.length === 0) failedChecks += await runChecks();
   const { passed, failed, skipped } = await runVitest(vitestArgs, full);
   const allFailed = failed + failedChecks;
   console.log(`${passed} passed, ${allFailed} failed, ${skipped} skipped`);
