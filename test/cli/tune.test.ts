@@ -11,32 +11,37 @@ import { rocmforge, SMALL_MODEL } from "./command-line.js";
 const addon = loadAddon();
 const why = "reason" in addon ? ` (skipped: ${addon.reason})` : "";
 
+/** Many times what it takes, because a busy machine may need long to complete it. */
+const BUDGET_SECONDS = 100;
+
 afterEach(() => void vi.unstubAllEnvs());
 
 describe.skipIf("reason" in addon)(`tune${why}`, () => {
   it("keeps threads and prefill chunks, which bench then uses and reports", async () => {
     using folder = new TemporaryFolder();
     vi.stubEnv("ROCMFORGE_KERNEL_CACHE", folder.path);
-    const tuned = await rocmforge(["tune", "--backend", "cpu", "-m", SMALL_MODEL, "--json", "--budget", "20"]);
+    const line = ["tune", "--backend", "cpu", "-m", SMALL_MODEL, "--json", "--budget", String(BUDGET_SECONDS)];
+    const tuned = await rocmforge(line);
     expect(tuned.status).toBe(0);
     const report = JSON.parse(tuned.stdout) as TunedModel;
     expect(report).toMatchObject({ backend: "cpu", isComplete: true, rejected: 0 });
     expect(report.choices.map(({ kernel }) => kernel)).toEqual(["cpu threads", "cpu prefill"]);
     expect(report.decode.before).toBeGreaterThan(0);
-    expect(report.seconds).toBeLessThan(25);
+    expect(report.seconds).toBeLessThan(BUDGET_SECONDS);
     expect(readFileSync(report.keptIn!, "utf8")).toContain('"threads"');
     const [{ after }] = report.choices;
 
-    const line = ["bench", "--backend", "cpu", "-m", SMALL_MODEL, ..."-p 8 -n 4 --repeat 1 --starts 0".split(" ")];
-    const measured = JSON.parse((await rocmforge([...line, "--json"])).stdout) as BenchReport;
+    const bench = ["bench", "--backend", "cpu", "-m", SMALL_MODEL, ..."-p 8 -n 4 --repeat 1 --starts 0".split(" ")];
+    const measured = JSON.parse((await rocmforge([...bench, "--json"])).stdout) as BenchReport;
     expect(measured.threads).toBe(after["threads"]);
     expect(measured.tuned?.choices).toEqual(report.choices);
-    const shown = await rocmforge(line);
+    const shown = await rocmforge(bench);
     expect(shown.stdout).toMatch(/^ {2}tuned +2 choices, \d other than the default, gained -?[\d.]+ % of their time/m);
 
-    // Settings of the user are the user's.
-    const own = JSON.parse((await rocmforge([...line, "--json", "--threads", "1"])).stdout) as BenchReport;
-    expect(own.threads).toBe(1);
+    // Settings of the user are the user's: another number of threads than the winner, which is 1 on a busy machine.
+    const threads = after["threads"] === 1 ? 2 : 1;
+    const own = JSON.parse((await rocmforge([...bench, "--json", "--threads", `${threads}`])).stdout) as BenchReport;
+    expect(own.threads).toBe(threads);
     expect(own.tuned?.choices).toEqual([]);
   });
 

@@ -138,7 +138,8 @@ it("ends when its time is up, with compilations under way, and keeps nothing tha
   model.compiler.isStuck = true;
   const report = await model.plan.tune({ budgetMs: 100 });
   expect(report).toMatchObject({ choices: [], isComplete: false, keptIn: null });
-  expect(report!.seconds).toBeLessThan(5);
+  // What is under way would never end; a busy machine may be late all the same.
+  expect(report!.seconds).toBeLessThan(LONG_MS / 1000);
   expect(model.compiler.asked.length).toBeGreaterThan(length);
   model.compiler.isStuck = false;
   await model.run();

@@ -156,8 +156,8 @@ describeEmulator("cuda with", () => {
     const error = await expectFailure(run, {
       code: "GPU_DEVICE_LOST",
       kind: "device lost",
-      // Whichever call is the first after it: how far ahead work is queued depends on the machine.
-      call: expect.stringMatching(/^cu(?:EventSynchronize|EventRecord|Memcpy\w*Async\w*|LaunchKernel\w*|GraphLaunch)$/),
+      // Any of the driver's calls may be the first after it: how far ahead work is queued depends on the machine.
+      call: expect.stringMatching(/^cu[A-Z]\w+$/),
       number: 719,
       remedy: /load the model again/,
     });

@@ -176,10 +176,8 @@ describeEmulator("hip with", () => {
     await expectFailure(run, {
       code: "GPU_DEVICE_LOST",
       kind: "device lost",
-      // Whichever call is the first after it: how far ahead work is queued depends on the machine.
-      call: expect.stringMatching(
-        /^hip(?:EventSynchronize|EventRecord|Memcpy\w*Async|Memset\w*Async|ModuleLaunchKernel|GraphLaunch)$/,
-      ),
+      // Any of the driver's calls may be the first after it: how far ahead work is queued depends on the machine.
+      call: expect.stringMatching(/^hip[A-Z]\w+$/),
       number: 719,
       remedy: /load the model again/,
     });
