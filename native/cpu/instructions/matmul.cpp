@@ -173,6 +173,7 @@ class MatmulRun {
       float* const normed = reinterpret_cast<float*>(part_ + plan_.normed);
       const float* weight = run_.weights.vector(instruction_.norm);
       for (size_t token = 0; token < tokens; token++) {
+        if (first + token + 1 < plan_.tokens) prefetch_columns(input_.row(first + token + 1), input_.width);
         run_.row_kernels().rms_norm(input_.row(first + token), weight, input_.width, instruction_.epsilon,
                                     normed + token * input_.width);
       }
