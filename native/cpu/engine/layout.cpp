@@ -49,7 +49,7 @@ StepLayout plan_layout(const Program& program, const StepSize& size) {
   StepLayout layout;
   ScratchOffsets arena;
   for (const Slot& slot : program.slots) {
-    const size_t floats = checked_multiply(slot.width, size.of(slot.rows), "scratch");
+    const size_t floats = checked_multiply(slot.width + kLineFloats, size.of(slot.rows), "scratch");
     layout.slots.push_back(arena.take(checked_multiply(floats, sizeof(float), "scratch")));
   }
   for (const RopeAngles& angles : program.angles) {

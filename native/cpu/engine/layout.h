@@ -24,6 +24,14 @@ static_assert(kTileSizes[0] == kAttentionRows);
 /// memory.
 constexpr size_t kSmallBatchPanels = 8;
 
+/// Rows that lie whole pages apart meet in a few sets of the caches, and push one another out: an odd number of lines
+/// between them is left. Floats of a page, and of a line.
+constexpr size_t kPageFloats = 1024;
+constexpr size_t kLineFloats = 16;
+
+/// Floats from one row of a value to the next.
+inline size_t padded_stride(size_t stride) { return stride % kPageFloats == 0 ? stride + kLineFloats : stride; }
+
 /// Everything that the layout of a step depends on.
 struct StepSize {
   size_t rows[kRowKinds] = {0, 0, 0};

@@ -81,12 +81,14 @@ class AttentionRun {
 
   void scale_queries(const Task& task, float* queries) const {
     const size_t width = attention_.key_width;
-    for (size_t row = 0; row < task.rows(); row++) {
+    // Heads of one token lie side by side, and may stay so.
+    const size_t together = plan_.query_stride == width ? task.heads : 1;
+    for (size_t row = 0; row < task.rows(); row += together) {
       const size_t token = task.token(row);
       float* const scaled = queries + row * plan_.query_stride;
-      run_.row_kernels().scale(query_.row(token) + task.head(row) * width, width,
+      run_.row_kernels().scale(query_.row(token) + task.head(row) * width, together * width,
                                attention_.scale_at(run_.position(token)), scaled);
-      std::memset(scaled + width, 0, (plan_.query_stride - width) * sizeof(float));
+      if (together == 1) std::memset(scaled + width, 0, (plan_.query_stride - width) * sizeof(float));
     }
   }
 
@@ -113,12 +115,11 @@ class AttentionRun {
         continue;
       }
       if (start >= work.end) break;
-      AttentionPartial* const partial = partials_of(slot, row) + (span - task.first_span);
-      partial->values = partial_values_ + static_cast<size_t>(partial - partials_) * value_stride_;
+      const size_t partial = static_cast<size_t>(partials_of(slot, row) - partials_) + (span - task.first_span);
       work.queries[work.rows] = queries + row * plan_.query_stride;
       work.starts[work.rows] = std::max(start, first);
       work.limits[work.rows] = std::min(position + 1, work.end);
-      work.partials[work.rows] = *partial;
+      work.partials[work.rows] = {0, 0, partial_values_ + partial * value_stride_};
       work.rows++;
     }
     run_.row_kernels().attend(work, part_ + plan_.kernel_scratch);
@@ -153,11 +154,22 @@ class AttentionRun {
     return left.first_head == right.first_head && left.tile->sequence == right.tile->sequence;
   }
 
+  /// Queries and results of a task lie in rows that are far apart, which hardware does not prefetch. Inlined as
+  /// prefetch_columns is.
+  [[gnu::always_inline]] void prefetch(const Task& task, const Rows& rows, size_t head_width) const {
+    for (size_t token = 0; token < task.tile->tokens; token++)
+      prefetch_columns(rows.row(task.tile->first_token + token) + task.first_head * head_width,
+                       task.heads * head_width);
+  }
+
   void attend_whole(size_t first, size_t count) const {
     const size_t query_floats = kAttentionRows * plan_.query_stride;
     // Tiles follow one another in their sequence: the first has the first span, the last has the last.
     const size_t end_span = task(first + count - 1).end_span;
     for (size_t slot = 0; slot < count; slot++) scale_queries(task(first + slot), queries_ + slot * query_floats);
+    for (size_t slot = 0; slot < count; slot++) prefetch(task(first + slot), out_, attention_.value_width);
+    for (size_t index = first + count; index < std::min(first + 2 * count, plan_.tasks); index++)
+      prefetch(task(index), query_, attention_.key_width);
     for (size_t span = task(first).first_span; span < end_span; span++) {
       for (size_t slot = 0; slot < count; slot++) {
         const Task one = task(first + slot);

@@ -173,6 +173,7 @@ class MatmulRun {
       float* const normed = reinterpret_cast<float*>(part_ + plan_.normed);
       const float* weight = run_.weights.vector(instruction_.norm);
       for (size_t token = 0; token < tokens; token++) {
+        if (first + token + 1 < plan_.tokens) prefetch_columns(input_.row(first + token + 1), input_.width);
         run_.row_kernels().rms_norm(input_.row(first + token), weight, input_.width, instruction_.epsilon,
                                     normed + token * input_.width);
       }
@@ -267,6 +268,10 @@ class MatmulRun {
     for_each_tile([&](size_t first_token, size_t tokens) {
       multiply(matmul, first_row, rows, first_token, tokens, out.row(first_token) + first_row, out.stride);
       for (size_t token = first_token; token < first_token + tokens; token++) {
+        if (adds && token + kPrefetchRows < first_token + tokens) {
+          prefetch_columns(out.row(token + kPrefetchRows) + first_row, rows);
+          prefetch_columns(residual.row(token + kPrefetchRows) + first_row, rows);
+        }
         apply_epilogue(matmul, first_row, rows, out.row(token) + first_row,
                        adds ? residual.row(token) + first_row : nullptr);
       }
@@ -290,6 +295,7 @@ class MatmulRun {
       multiply(up, first_row, rows, first_token, tokens, ups, rows);
       for (size_t token = 0; token < tokens; token++) {
         float* const gated = out.row(first_token + token) + first_row;
+        if (token + kPrefetchRows < tokens) prefetch_columns(gated + kPrefetchRows * out.stride, rows);
         apply_epilogue(gate, first_row, rows, gated, nullptr);
         apply_epilogue(up, first_row, rows, ups + token * rows, nullptr);
         run_.row_kernels().glu(instruction_.activation, gated, false, ups + token * rows, rows, gated);

@@ -58,14 +58,27 @@ struct RopeStore final : Instruction {
     const Rows values = run.rows(value);
     const size_t width = rotation.head_width;
     float* const rotated_key = reinterpret_cast<float*>(run.thread_part(member));
-    for_each_head(member, key_heads + query_heads, queries.count, width, [&](size_t head, size_t token) {
+    const size_t value_width = run.program.kv_layers[layer].value_width;
+    const size_t tokens = queries.count;
+    // Keys go head by head, so that a thread fills neighbouring tokens of one cell; queries go row by row.
+    const auto store = [&](size_t head, size_t token) {
+      if (token + kPrefetchRows < tokens) {
+        prefetch_columns(keys.row(token + kPrefetchRows) + head * width, width);
+        prefetch_columns(values.row(token + kPrefetchRows) + head * value_width, value_width);
+      }
+      rotation.rotate(run, token, keys.row(token) + head * width, rotated_key);
+      store_head(run, layer, head, token, rotated_key, values.row(token) + head * value_width);
+    };
+    const auto rotate = [&](size_t unit) {
+      const size_t token = unit / query_heads;
+      const size_t column = unit % query_heads * width;
+      rotation.rotate(run, token, queries.row(token) + column, rotated_queries.row(token) + column);
+    };
+    for_each_head(member, key_heads + query_heads, tokens, width, [&](size_t head, size_t token) {
       if (head < key_heads) {
-        rotation.rotate(run, token, keys.row(token) + head * width, rotated_key);
-        store_head(run, layer, head, token, rotated_key,
-                   values.row(token) + head * run.program.kv_layers[layer].value_width);
+        store(head, token);
       } else {
-        const size_t column = (head - key_heads) * width;
-        rotation.rotate(run, token, queries.row(token) + column, rotated_queries.row(token) + column);
+        rotate((head - key_heads) * tokens + token);
       }
     });
   }

@@ -158,26 +158,69 @@ inline void soft_cap_scores(float* scores, size_t count, float soft_cap) {
   for (size_t index = 0; index < count; index += kLanes) store(scores + index, soft_capped(load(scores + index), cap));
 }
 
-/// Replaces `count` scores by exp(score - max), and leaves their maximum and sum in `partial`.
-__attribute__((noinline)) void softmax(float* scores, size_t count, AttentionPartial& partial) {
+/// The scores of one row, and what its softmax leaves of them.
+struct SoftmaxRow {
+  float* scores;
+  size_t count;
+  AttentionPartial* partial;
+
+  size_t whole() const { return count / kLanes * kLanes; }
+  M rest() const { return first_lanes(count % kLanes); }
+};
+
+inline F exp_score(float* score, F shift) {
+  const F weight = exp(sub(load(score), shift));
+  store(score, weight);
+  return weight;
+}
+
+/// Replaces the scores of each row by exp(score - max), and leaves their maximum and sum in its partial. Rows go together
+/// as far as the shortest one: the sum of a row's lanes takes longer than a few vectors, and other rows fill the time.
+template <size_t rows>
+__attribute__((noinline)) void softmax(const SoftmaxRow* row) {
   const F nothing = set(-__builtin_inff());
-  const size_t whole = count / kLanes * kLanes;
-  const M rest = first_lanes(count - whole);
-  F best = nothing;
-  for (size_t index = 0; index < whole; index += kLanes) best = max(load(scores + index), best);
-  best = max(select(rest, load(scores + whole), nothing), best);
-  partial.max = reduce_max(best);
-  // A row of -infinity alone has weights of 0; subtracting it from itself would be NaN.
-  const F shift = set(partial.max == -__builtin_inff() ? 0 : partial.max);
-  F total = zero();
-  for (size_t index = 0; index < whole; index += kLanes) {
-    const F weight = exp(sub(load(scores + index), shift));
-    store(scores + index, weight);
-    total = add(total, weight);
+  size_t shared = row[0].whole();
+  for (size_t r = 1; r < rows; r++) shared = row[r].whole() < shared ? row[r].whole() : shared;
+  F best[rows], shift[rows], total[rows];
+#pragma GCC unroll 8
+  for (size_t r = 0; r < rows; r++) best[r] = nothing;
+  for (size_t index = 0; index < shared; index += kLanes) {
+#pragma GCC unroll 8
+    for (size_t r = 0; r < rows; r++) best[r] = max(load(row[r].scores + index), best[r]);
   }
-  const F weight = select(rest, exp(sub(load(scores + whole), shift)), zero());
-  store(scores + whole, weight);
-  partial.sum = sum(add(total, weight));
+#pragma GCC unroll 8
+  for (size_t r = 0; r < rows; r++) {
+    const size_t whole = row[r].whole();
+    for (size_t index = shared; index < whole; index += kLanes) best[r] = max(load(row[r].scores + index), best[r]);
+    best[r] = max(select(row[r].rest(), load(row[r].scores + whole), nothing), best[r]);
+    const float largest = reduce_max(best[r]);
+    row[r].partial->max = largest;
+    // A row of -infinity alone has weights of 0; subtracting it from itself would be NaN.
+    shift[r] = set(largest == -__builtin_inff() ? 0 : largest);
+    total[r] = zero();
+  }
+  for (size_t index = 0; index < shared; index += kLanes) {
+#pragma GCC unroll 8
+    for (size_t r = 0; r < rows; r++) total[r] = add(total[r], exp_score(row[r].scores + index, shift[r]));
+  }
+#pragma GCC unroll 8
+  for (size_t r = 0; r < rows; r++) {
+    const size_t whole = row[r].whole();
+    for (size_t index = shared; index < whole; index += kLanes)
+      total[r] = add(total[r], exp_score(row[r].scores + index, shift[r]));
+    const F weight = select(row[r].rest(), exp(sub(load(row[r].scores + whole), shift[r])), zero());
+    store(row[r].scores + whole, weight);
+    row[r].partial->sum = sum(add(total[r], weight));
+  }
+}
+
+/// As many rows as leave registers for the exponential.
+constexpr size_t kSoftmaxRows = kRegisters / 8;
+
+inline void softmax_rows(const SoftmaxRow* rows, size_t count) {
+  size_t row = 0;
+  for (; row + kSoftmaxRows <= count; row += kSoftmaxRows) softmax<kSoftmaxRows>(rows + row);
+  for (; row < count; row++) softmax<1>(rows + row);
 }
 
 /// Not inlined: one function of all three types is up to 1.5 % slower at prompts.
@@ -196,15 +239,16 @@ __attribute__((noinline)) void attend_typed(AttentionTask& task, float* scores) 
     }
     position += part.end_token - part.first_token;
   }
+  SoftmaxRow rows[kAttentionRows];
   for (size_t row = 0; row < task.rows; row++) {
-    AttentionPartial& partial = task.partials[row];
     const size_t limit = task.limits[row] < end ? task.limits[row] : end;
-    const size_t count = limit - task.starts[row];
-    float* const own = scores + row * kScoreStride + (task.starts[row] - task.first);
-    if (task.soft_cap != 0) soft_cap_scores(own, count, task.soft_cap);
-    softmax(own, count, partial);
-    memset(partial.values, 0, task.cell->value_stride * sizeof(float));
+    rows[row] = {scores + row * kScoreStride + (task.starts[row] - task.first), limit - task.starts[row],
+                 &task.partials[row]};
+    if (task.soft_cap != 0) soft_cap_scores(rows[row].scores, rows[row].count, task.soft_cap);
+    for (size_t column = 0; column < task.cell->value_stride; column += kLanes)
+      store(task.partials[row].values + column, zero());
   }
+  softmax_rows(rows, task.rows);
   for (size_t position = begin; position < end;) {
     const CellPart part = cell_part(task, position, end);
     value_cell<type>(task, part, reading.prefetch_next(), scores);
@@ -230,15 +274,19 @@ void merge_attention(const AttentionPartial* spans, size_t count, size_t width, 
   }
   if (sink != nullptr && *sink > max_of_all) max_of_all = *sink;
   // A single span keeps its weight of 1 to the bit: exp(0) is 1.
+  const auto weight_of = [&](size_t span) {
+    const float distance = spans[span].max - max_of_all;
+    return distance == 0 ? 1 : exp_one(distance);
+  };
   float total = 0;
-  for (size_t span = 0; span < count; span++) total += exp_one(spans[span].max - max_of_all) * spans[span].sum;
+  for (size_t span = 0; span < count; span++) total += weight_of(span) * spans[span].sum;
   if (sink != nullptr) total += exp_one(*sink - max_of_all);
   const F divisor = set(total);
   constexpr size_t vectors = 4;
   for (size_t column = 0; column < width; column += vectors * kLanes) {
     F sums[vectors] = {zero(), zero(), zero(), zero()};
     for (size_t span = 0; span < count; span++) {
-      const F weight = set(exp_one(spans[span].max - max_of_all));
+      const F weight = set(weight_of(span));
       for (size_t v = 0; v < vectors && column + v * kLanes < width; v++) {
         sums[v] = fma(weight, load(spans[span].values + column + v * kLanes), sums[v]);
       }

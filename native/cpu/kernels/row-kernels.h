@@ -240,7 +240,11 @@ void epilogue(float* out, size_t width, const Epilogue& epilogue) {
 }
 
 void scale(const float* input, size_t width, float factor, float* out) {
-  for (size_t column = 0; column < width; column++) out[column] = input[column] * factor;
+  const F factors = set(factor);
+  size_t column = 0;
+  for (; column + kLanes <= width; column += kLanes) store(out + column, mul(load(input + column), factors));
+  const size_t rest = width - column;
+  if (rest != 0) store_part(out + column, mul(load_part(input + column, rest), factors), rest);
 }
 
 void sum_runs(const float* input, size_t count, size_t width, float* out) {
