@@ -67,7 +67,7 @@ size_t Executor::scratch_bytes(size_t tokens, size_t outputs, size_t scored) con
         .size_bytes;
   };
   // A small batch is divided into longer chunks, and may take more memory than a somewhat larger one.
-  return std::max(bytes(SIZE_MAX), bytes(kSmallBatchPanels * program_.kernels->matmul->panel_tokens));
+  return std::max(bytes(SIZE_MAX), bytes(kSmallBatchTokens));
 }
 
 std::vector<ProfileEntry> Executor::profile() const {

@@ -20,9 +20,8 @@ constexpr size_t kTileSizes[] = {8, 4, 2, 1};
 constexpr size_t kTileKinds = 4;
 static_assert(kTileSizes[0] == kAttentionRows);
 
-/// Up to this many panels of tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch
-/// memory.
-constexpr size_t kSmallBatchPanels = 8;
+/// Up to this many tokens, a GEMM waits for memory, and chunks of more weight rows are worth their scratch memory.
+constexpr size_t kSmallBatchTokens = 64;
 
 /// Rows that lie whole pages apart meet in a few sets of the caches, and push one another out: an odd number of lines
 /// between them is left. Floats of a page, and of a line.

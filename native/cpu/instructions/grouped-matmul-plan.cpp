@@ -133,7 +133,7 @@ std::unique_ptr<InstructionPlan> GroupedMatmul::plan(const Program& program, con
       plan.slot_results = shared.take(checked_multiply(floats, sizeof(float), "scratch"));
     }
     plan.tile_pairs = std::min(round_up(plan.order.pairs(), kernels.panel_tokens), kTilePairs);
-    for (size_t& results : plan.results) results = thread.take(plan.tile_pairs * kGemmRows * sizeof(float));
+    for (size_t& results : plan.results) results = thread.take(plan.tile_pairs * kExpertRows * sizeof(float));
     plan.gemm_scratch = thread.take(kernels.gemm_scratch_bytes(width, plan.tile_pairs));
   }
   plan.thread_bytes = thread.used();

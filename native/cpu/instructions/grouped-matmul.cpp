@@ -140,11 +140,11 @@ class GroupedRun {
       end = std::min<size_t>(end, *order.group_count);
       for (size_t group = first; group < end; group++) quantize(order, order.groups[group]);
     });
-    const size_t blocks = (instruction_.outputs + kGemmRows - 1) / kGemmRows;
+    const size_t blocks = (instruction_.outputs + kExpertRows - 1) / kExpertRows;
     member_.phase(plan_.order.most_active() * blocks, {1, 1, kMaxBlocks}, [&](size_t first, size_t end) {
       end = std::min(end, *order.active_count * blocks);
       for (size_t unit = first; unit < end; unit++)
-        multiply_block(order, order.active[unit / blocks], unit % blocks * kGemmRows);
+        multiply_block(order, order.active[unit / blocks], unit % blocks * kExpertRows);
     });
     if (instruction_.summed) sum_slots();
   }
@@ -173,9 +173,9 @@ class GroupedRun {
     }
   }
 
-  /// Up to kGemmRows rows of a matrix, from `row` of its outputs on, with all of its pairs.
+  /// Up to kExpertRows rows of a matrix, from `row` of its outputs on, with all of its pairs.
   void multiply_block(const ExpertOrder& order, const ActiveMatrix& active, size_t row) const {
-    const size_t rows = std::min(kGemmRows, instruction_.outputs - row);
+    const size_t rows = std::min(kExpertRows, instruction_.outputs - row);
     for (size_t first = 0; first < active.count; first += plan_.tile_pairs) {
       const size_t pairs = std::min<size_t>(plan_.tile_pairs, active.count - first);
       for (size_t index = 0; index < instruction_.stacks.size(); index++)
@@ -184,7 +184,7 @@ class GroupedRun {
         const size_t pair = order.pairs[active.first_pair + first + index];
         const size_t token = pair / instruction_.slots;
         const size_t slot = pair % instruction_.slots;
-        float* const results[2] = {results_[0] + index * kGemmRows, results_[1] + index * kGemmRows};
+        float* const results[2] = {results_[0] + index * kExpertRows, results_[1] + index * kExpertRows};
         apply_epilogues(token, slot, active.matrix, row, rows, results);
         float* const target = instruction_.summed ? slot_results(pair) : out_.row(token) + slot * instruction_.outputs;
         std::memcpy(target + row, results[0], rows * sizeof(float));
@@ -205,9 +205,10 @@ class GroupedRun {
                                      active.gemm ? plan_.panel_bytes[kind] : plan_.row_bytes[kind]};
     const size_t first_row = weight_row(stack, active.matrix, row);
     if (active.gemm) {
-      run_.matmul_kernels().gemm(weight, first_row, rows, activations, results, kGemmRows, part_ + plan_.gemm_scratch);
+      run_.matmul_kernels().gemm(weight, first_row, rows, activations, results, kExpertRows,
+                                 part_ + plan_.gemm_scratch);
     } else {
-      run_.matmul_kernels().gemv(weight, first_row, rows, activations, 0, pairs, results, kGemmRows);
+      run_.matmul_kernels().gemv(weight, first_row, rows, activations, 0, pairs, results, kExpertRows);
     }
   }
 

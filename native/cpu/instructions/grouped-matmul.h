@@ -10,6 +10,10 @@
 
 namespace rocmforge {
 
+/// Weight rows of an expert that a thread takes at once.
+constexpr size_t kExpertRows = 64;
+static_assert(kExpertRows <= kGemmRows);
+
 /// A stack of matrices and the epilogue of its results; ids of weights, kNone for none.
 struct MatrixStack {
   Id weight;

@@ -21,15 +21,17 @@ constexpr size_t kRowGranule = 32;
 constexpr size_t kSmallRowGranule = 8;
 constexpr size_t kGemmGranule = 16;
 /// A thread that goes on with the rows that it has prefetched waits less for memory.
-constexpr size_t kSmallBatchRows = 16 * kGemmRows;
-constexpr size_t kLargeBatchRows = 4 * kGemmRows;
+constexpr size_t kSmallBatchRows = 4 * kGemmRows;
+constexpr size_t kLargeBatchRows = kGemmRows;
+/// What GEMM prepares of the tokens for each of its calls pays from here on.
+constexpr size_t kFewestLargeBatchRows = 64;
 constexpr size_t kTileTokens = 512;
 /// Gates of 32 heads of a model 2,048 wide, in Q8_0.
 constexpr size_t kFineBytes = size_t{72} << 10;
 
 ChunkSizes chunks_of_rows(const MatmulPlan& plan, size_t unit_bytes) {
-  if (plan.gemm)
-    return {kGemmGranule, kGemmGranule, plan.groups <= kSmallBatchPanels ? kSmallBatchRows : kLargeBatchRows};
+  if (plan.gemm && plan.tokens <= kSmallBatchTokens) return {kGemmGranule, kGemmGranule, kSmallBatchRows};
+  if (plan.gemm) return {kGemmGranule, kFewestLargeBatchRows, kLargeBatchRows};
   const bool cached = plan.tokens > kGemvTokens;
   const size_t max_bytes = cached ? kCachedChunkBytes : kMaxChunkBytes;
   const size_t granule = kRowGranule * unit_bytes > max_bytes ? kSmallRowGranule : kRowGranule;

@@ -50,11 +50,15 @@ template <size_t kTokens>
 struct alignas(64) PanelChunk {
   int8_t values[kChunk / 4][kTokens][4];
   float scales[kChunkUnits][kTokens];
+  /// `sums` as whole numbers, those of two units beside each other, and what they are multiplied by: for AVX-512
+  /// alone.
+  int16_t short_sums[kChunkUnits / 2][kTokens][2];
+  float short_sum_scales[kTokens];
+  /// -128 × the sum of levels: takes back the 128 that was added to a weight's levels.
+  int32_t corrections_16[2 * kChunkUnits][kTokens];
+  int32_t corrections[kChunkUnits][kTokens];
   float sums[kChunkUnits][kTokens];
   float sums_16[2 * kChunkUnits][kTokens];
-  /// -128 × the sum of levels: takes back the 128 that was added to a weight's levels.
-  int32_t corrections[kChunkUnits][kTokens];
-  int32_t corrections_16[2 * kChunkUnits][kTokens];
 };
 
 inline size_t chunks_of(size_t width) { return (width + kChunk - 1) / kChunk; }

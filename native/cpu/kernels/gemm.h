@@ -1,6 +1,7 @@
-// GEMM, the matmul of many tokens: up to 64 weight rows are unpacked chunk by chunk into tiles that stay in the
-// first-level cache, and every panel of tokens runs over them; if a type has a form for one panel alone, no tile is
-// made for it. Sums wait in the calling thread's scratch between chunks.
+// GEMM, the matmul of many tokens: weight rows are unpacked chunk by chunk into tiles, 64 rows at a time, which stay in the
+// first-level cache, and every panel of tokens runs over them; then the next 64 rows, for which the panels' chunk is in
+// the second-level cache. If a type has a form for one panel alone, no tile is made for it, nor if it has one for many
+// panels with tokens in the lanes. Sums wait in the calling thread's scratch between chunks.
 
 #pragma once
 
@@ -8,6 +9,7 @@
 
 #include "prefetch.h"
 #include "matmul-interface.h"
+#include "weight-prefetch.h"
 #include "gemv.h"
 #include "tile-form.h"
 #include "unroll.h"
@@ -15,9 +17,11 @@
 namespace rocmforge {
 namespace {
 
-static_assert(kGemmRows % kTileRows == 0, "tiles fill a call");
 static_assert(sizeof(TileQuad) == sizeof(TileFloats), "floats are transposed as quads");
-constexpr size_t kTiles = kGemmRows / kTileRows;
+/// Rows whose tiles are in the first-level cache together.
+constexpr size_t kCachedRows = 64;
+constexpr size_t kTiles = kCachedRows / kTileRows;
+static_assert(kGemmRows % kCachedRows == 0, "sums of whole tiles fill the scratch");
 constexpr size_t kTileQuads = kChunk / 4;
 constexpr size_t kTileSums = kPanelTokens * kTileRows;
 /// Columns of one chunk of plain floats.
@@ -38,10 +42,23 @@ union TileScratch {
   FloatTile floats[kTiles];
 };
 
+constexpr size_t largest_of(size_t first, size_t second, size_t third) {
+  const size_t larger = first > second ? first : second;
+  return larger > third ? larger : third;
+}
+
+/// For what is unpacked of weight rows, in tiles or row by row.
+constexpr size_t kRowScratchBytes =
+    largest_of(sizeof(TileScratch), LaneForm<Q4_K>::kScratchBytes, LaneForm<Q6_K>::kScratchBytes);
+
 inline size_t panels_of(size_t tokens) { return (tokens + kPanelTokens - 1) / kPanelTokens; }
 
-size_t gemm_scratch_bytes(size_t, size_t tokens) {
-  return sizeof(TileScratch) + panels_of(tokens) * kTiles * kTileSums * sizeof(float);
+/// A panel of few tokens without the places of the others.
+constexpr size_t kNarrowBytes = OnePanelForm<Q4_K>::kExists ? sizeof(PanelChunk<kOnePanelTokens>) : 0;
+
+size_t gemm_scratch_bytes(size_t width, size_t tokens) {
+  const size_t sums = panels_of(tokens) * kGemmRows * kPanelTokens * sizeof(float);
+  return kRowScratchBytes + sums + chunks_of(width) * kNarrowBytes;
 }
 
 inline size_t rows_in_tile(size_t row_count, size_t tile) {
@@ -49,57 +66,14 @@ inline size_t rows_in_tile(size_t row_count, size_t tile) {
   return rest < kTileRows ? rest : kTileRows;
 }
 
-/// Part `part` of `parts` of the rows after a tile, which lie behind one another.
-inline Prefetch next_tile(const Matrix& weight, size_t first_row, size_t part, size_t parts) {
-  const size_t tile_bytes = kTileRows * weight.row_bytes;
-  const uint8_t* from = weight.data + (first_row + kTileRows) * weight.row_bytes + tile_bytes * part / parts;
-  const size_t bytes = tile_bytes / parts + kLineBytes;
-  return from + bytes < end_of(weight) ? Prefetch{from, bytes / kLineBytes} : Prefetch{};
-}
+/// Up to this many tokens, reading the weights takes longer than multiplying them.
+constexpr size_t kSmallBatchTokens = 64;
 
-inline void prefetch_pages_of_tile(const Matrix& weight, size_t first_row) {
-  const size_t end_row = first_row + kTileRows;
-  prefetch_pages(weight.data + first_row * weight.row_bytes,
-                 weight.data + (end_row < weight.rows ? end_row : weight.rows) * weight.row_bytes);
-}
+/// From here on, GEMM with tokens in lanes is faster than tiles.
+constexpr size_t kFewestLanePanels = 6;
 
-/// Up to this many panels, reading the weights takes longer than multiplying them.
-constexpr size_t kSmallBatchPanels = 8;
-
-/// Prefetches one chunk of the rows of a tile, some lines with each panel: each row is a stream of its own, too short for
-/// the hardware to notice. Asking for all of it at once would stall the core.
-template <class Type>
-class ChunkPrefetch {
- public:
-  ChunkPrefetch() = default;
-  ChunkPrefetch(const Matrix& weight, size_t first_row, size_t chunk, size_t panels)
-      : row_(weight.data + first_row * weight.row_bytes + chunk * Type::kBytes),
-        row_bytes_(weight.row_bytes),
-        left_(kTileRows * kRowLines),
-        share_((left_ + panels - 1) / panels) {}
-
-  /// Once for each panel.
-  void issue() {
-    const size_t count = share_ < left_ ? share_ : left_;
-    left_ -= count;
-    for (size_t index = 0; index < count; index++) {
-      __builtin_prefetch(row_ + offset_, 0, 2);
-      offset_ += kLineBytes;
-      if (offset_ < kRowLines * kLineBytes) continue;
-      offset_ = 0;
-      row_ += row_bytes_;
-    }
-  }
-
- private:
-  static constexpr size_t kRowLines = (Type::kBytes + kLineBytes - 1) / kLineBytes;
-
-  const uint8_t* row_ = nullptr;
-  size_t row_bytes_ = 0;
-  size_t left_ = 0;
-  size_t share_ = 0;
-  size_t offset_ = 0;
-};
+/// Those of a chunk of a panel.
+constexpr size_t kPanelLines = sizeof(PanelChunk<kPanelTokens>) / kLineBytes;
 
 /// One chunk of the rows from `first` on. A row that is missing repeats the last one, and its sums are not read.
 template <class Type>
@@ -134,14 +108,20 @@ void unpack_tile(const Matrix& weight, size_t first, size_t rows, size_t chunk, 
   }
 }
 
+/// Sums of a tile for a panel, which are those of the other tiles in the cache beside them, panel after panel.
+inline size_t sums_at(size_t panels, size_t panel, size_t tile) {
+  return ((tile / kTiles * panels + panel) * kTiles + tile % kTiles) * kTileSums;
+}
+
 /// What the tiles have summed for the tokens from `first_token` on, to its place.
 inline void write_sums(const float* sums, size_t row_count, size_t first_token, size_t tokens, float* out,
                        size_t out_stride) {
   const size_t tiles = (row_count + kTileRows - 1) / kTileRows;
   for (size_t token = first_token; token < tokens; token++) {
-    const float* from = sums + token / kPanelTokens * kTiles * kTileSums + token % kPanelTokens * kTileRows;
     float* to = out + token * out_stride;
-    for (size_t tile = 0; tile < tiles; tile++, from += kTileSums, to += kTileRows) {
+    for (size_t tile = 0; tile < tiles; tile++, to += kTileRows) {
+      const float* from =
+          sums + sums_at(panels_of(tokens), token / kPanelTokens, tile) + token % kPanelTokens * kTileRows;
       const size_t rows = rows_in_tile(row_count, tile);
       size_t row = 0;
       for (; row + kLanes <= rows; row += kLanes) store(to + row, load(from + row));
@@ -150,11 +130,26 @@ inline void write_sums(const float* sums, size_t row_count, size_t first_token, 
   }
 }
 
+/// What forms for one panel read of it.
+template <size_t kTokens>
+inline void copy_tokens(const PanelChunk<kPanelTokens>& from, PanelChunk<kTokens>& to) {
+  for (size_t quad = 0; quad < kTileQuads; quad++) memcpy(to.values[quad], from.values[quad], sizeof to.values[quad]);
+  for (size_t unit = 0; unit < kChunkUnits; unit++) memcpy(to.scales[unit], from.scales[unit], sizeof to.scales[unit]);
+  for (size_t pair = 0; pair < kChunkUnits / 2; pair++)
+    memcpy(to.short_sums[pair], from.short_sums[pair], sizeof to.short_sums[pair]);
+  memcpy(to.short_sum_scales, from.short_sum_scales, sizeof to.short_sum_scales);
+  for (size_t group = 0; group < 2 * kChunkUnits; group++)
+    memcpy(to.corrections_16[group], from.corrections_16[group], sizeof to.corrections_16[group]);
+}
+
+/// Copies of the tokens alone fit into the first-level cache beside the weights. `scratch` has room for them.
 template <class Type, size_t kTokens>
 void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
-                        float* sums) {
-  const PanelChunk<kPanelTokens>* const tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(activations.data);
+                        float* sums, uint8_t* scratch) {
+  const PanelChunk<kPanelTokens>* const panel = reinterpret_cast<const PanelChunk<kPanelTokens>*>(activations.data);
+  PanelChunk<kTokens>* const tokens = reinterpret_cast<PanelChunk<kTokens>*>(scratch);
   const size_t chunk_count = chunks_of(weight.width);
+  for (size_t chunk = 0; chunk < chunk_count; chunk++) copy_tokens(panel[chunk], tokens[chunk]);
   for (size_t first = 0; first < row_count; first += kTileRows, sums += kTileSums) {
     prefetch_pages_of_tile(weight, first_row + first + kTileRows);
     const uint8_t* chunks[kTileRows];
@@ -174,15 +169,20 @@ template <class Type>
 void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
                 size_t out_stride, uint8_t* scratch) {
   LevelTile* tiles = reinterpret_cast<TileScratch*>(scratch)->levels;
-  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
+  float* sums = reinterpret_cast<float*>(scratch + kRowScratchBytes);
   if constexpr (OnePanelForm<Type>::kExists) {
-    if (activations.groups == 1 && weight.width % kChunk == 0) {
+    if (activations.tokens <= kOnePanelTokens && weight.width % kChunk == 0) {
       const auto multiply = activations.tokens <= 2   ? multiply_one_panel<Type, 2>
                             : activations.tokens <= 4 ? multiply_one_panel<Type, 4>
-                                                      : multiply_one_panel<Type, kPanelTokens>;
-      multiply(weight, first_row, row_count, activations, sums);
+                                                      : multiply_one_panel<Type, kOnePanelTokens>;
+      uint8_t* const narrow = reinterpret_cast<uint8_t*>(sums + kGemmRows * kPanelTokens);
+      multiply(weight, first_row, row_count, activations, sums, narrow);
       return write_sums(sums, row_count, 0, activations.tokens, out, out_stride);
     }
+  }
+  if constexpr (LaneForm<Type>::kExists) {
+    if (activations.groups >= kFewestLanePanels && row_count > LaneForm<Type>::kFewRows)
+      return LaneForm<Type>::gemm(weight, first_row, row_count, activations, out, out_stride, scratch, sums);
   }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
   // Whole tiles and panels go to their place with the last chunk; the rest waits for all of it.
@@ -190,45 +190,61 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
   const size_t written = direct ? activations.tokens / kPanelTokens * kPanelTokens : 0;
   const size_t last_chunk = chunks_of(weight.width) - 1;
   // Few panels take tile by tile, so that memory is read nearly in order.
-  const size_t together = kPrefetches && activations.groups <= kSmallBatchPanels ? 1 : tile_count;
+  const bool few = kPrefetches && activations.tokens <= kSmallBatchTokens;
+  const size_t together = few ? 1 : tile_count;
   ChunkReader readers[kTileRows];
   for (ChunkReader& reader : readers) reader.end = end_of(weight);
-  for (size_t first = 0; first < tile_count; first += together) {
-    if (together == 1) prefetch_pages_of_tile(weight, first_row + (first + 1) * kTileRows);
+  for (size_t start = 0; start < tile_count; start += together) {
+    if (few) prefetch_pages_of_tile(weight, first_row + (start + 1) * kTileRows);
     for (size_t chunk = 0; chunk < chunks_of(weight.width); chunk++) {
-      for (size_t tile = first; tile < first + together; tile++) {
-        unpack_tile<Type>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), chunk, readers,
-                          tiles[tile - first]);
-      }
-      ChunkPrefetch<Type> upcoming[kTiles];
-      for (size_t tile = 0; together > 1 && tile < together; tile++) {
-        const size_t row = first_row + (first + tile) * kTileRows;
-        // After the last chunk the next call's rows begin.
-        if (chunk < last_chunk) {
-          upcoming[tile] = {weight, row, chunk + 1, activations.groups};
-        } else if (row + kGemmRows + kTileRows <= weight.rows) {
-          upcoming[tile] = {weight, row + kGemmRows, 0, activations.groups};
+      for (size_t first = start; first < start + together; first += kTiles) {
+        const size_t cached = start + together - first < kTiles ? start + together - first : kTiles;
+        for (size_t tile = 0; tile < cached; tile++) {
+          unpack_tile<Type>(weight, first_row + (first + tile) * kTileRows, rows_in_tile(row_count, first + tile),
+                            chunk, readers, tiles[tile]);
         }
-      }
-      for (size_t panel = 0; panel < activations.groups; panel++) {
-        const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
-            activations.data + panel * activations.group_bytes)[chunk];
-        const size_t token = panel * kPanelTokens;
-        const auto multiply = [&](auto width, size_t tile, Prefetch next) {
-          const TileTarget target = chunk == last_chunk && token < written
-                                        ? TileTarget{out + token * out_stride + tile * kTileRows, out_stride}
-                                        : TileTarget{};
-          multiply_tiles_of<Type, decltype(width)::value>(
-              tiles + (tile - first), tokens, sums + (panel * kTiles + tile) * kTileSums, chunk == 0, target, next);
-        };
-        for (size_t tile = 0; tile < together; tile++) upcoming[tile].issue();
-        size_t tile = first;
-        for (; tile + kTilesTogether <= first + together; tile += kTilesTogether)
-          multiply(std::integral_constant<size_t, kTilesTogether>(), tile, Prefetch{});
-        const Prefetch next = together == 1 && panel == 0
-                                  ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
-                                  : Prefetch{};
-        for (; tile < first + together; tile++) multiply(std::integral_constant<size_t, 1>(), tile, next);
+        ChunkPrefetch<Type> upcoming[kTiles];
+        for (size_t tile = 0; !few && tile < cached; tile++) {
+          const size_t row = first_row + (first + tile) * kTileRows;
+          // After the last chunk the next call's rows begin.
+          if (first + tile + kTiles < start + together) {
+            upcoming[tile] = {weight, row + kCachedRows, kTileRows, chunk, activations.groups};
+          } else if (chunk < last_chunk) {
+            upcoming[tile] = {weight, first_row + tile * kTileRows, kTileRows, chunk + 1, activations.groups};
+          } else if (row + kCachedRows + kTileRows <= weight.rows) {
+            upcoming[tile] = {weight, row + kCachedRows, kTileRows, 0, activations.groups};
+          }
+        }
+        for (size_t panel = 0; panel < activations.groups; panel++) {
+          const PanelChunk<kPanelTokens>& tokens = reinterpret_cast<const PanelChunk<kPanelTokens>*>(
+              activations.data + panel * activations.group_bytes)[chunk];
+          const size_t token = panel * kPanelTokens;
+          const size_t present = activations.tokens - token < kPanelTokens ? activations.tokens - token : kPanelTokens;
+          const auto multiply = [&](auto width, size_t tile, Prefetch next) {
+            const TileTarget target =
+                chunk == last_chunk && token < written
+                    ? TileTarget{out + token * out_stride + (first + tile) * kTileRows, out_stride}
+                    : TileTarget{};
+            multiply_tiles_of<Type, decltype(width)::value>(tiles + tile, tokens, present,
+                                                            sums + sums_at(activations.groups, panel, first + tile),
+                                                            chunk == 0, target, next);
+          };
+          for (size_t tile = 0; tile < cached; tile++) upcoming[tile].issue();
+          size_t tile = 0;
+          for (; tile + kTilesTogether <= cached; tile += kTilesTogether) {
+            // Meanwhile a share of the next panel's chunk, which is far from this one's.
+            const size_t line = tile * kPanelLines / kTiles;
+            const Prefetch share = {
+                reinterpret_cast<const uint8_t*>(&tokens) + activations.group_bytes + line * kLineBytes,
+                kPanelLines * kTilesTogether / kTiles};
+            const bool follows = !few && panel + 1 < activations.groups;
+            multiply(std::integral_constant<size_t, kTilesTogether>(), tile, follows ? share : Prefetch{});
+          }
+          const Prefetch next = few && panel == 0
+                                    ? next_tile(weight, first_row + first * kTileRows, chunk, chunks_of(weight.width))
+                                    : Prefetch{};
+          for (; tile < cached; tile++) multiply(std::integral_constant<size_t, 1>(), tile, next);
+        }
       }
     }
   }
@@ -297,20 +313,24 @@ template <TensorType kType>
 void gemm_float(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
                 size_t out_stride, uint8_t* scratch) {
   FloatTile* tiles = reinterpret_cast<TileScratch*>(scratch)->floats;
-  float* sums = reinterpret_cast<float*>(scratch + sizeof(TileScratch));
+  float* sums = reinterpret_cast<float*>(scratch + kRowScratchBytes);
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;
-  for (size_t column = 0; column < weight.width; column += kFloatChunk) {
-    const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
-    for (size_t tile = 0; tile < tile_count; tile++) {
-      unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns,
-                               tiles[tile]);
-    }
-    // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
-    for (size_t tile = 0; tile < tile_count; tile++) {
-      for (size_t panel = 0; panel < activations.groups; panel++) {
-        const float* tokens =
-            reinterpret_cast<const float*>(activations.data + panel * activations.group_bytes) + column * kPanelTokens;
-        multiply_float_tile(tiles[tile], columns, tokens, sums + (panel * kTiles + tile) * kTileSums, column == 0);
+  for (size_t first = 0; first < tile_count; first += kTiles) {
+    const size_t end = first + kTiles < tile_count ? first + kTiles : tile_count;
+    for (size_t column = 0; column < weight.width; column += kFloatChunk) {
+      const size_t columns = weight.width - column < kFloatChunk ? weight.width - column : kFloatChunk;
+      for (size_t tile = first; tile < end; tile++) {
+        unpack_float_tile<kType>(weight, first_row + tile * kTileRows, rows_in_tile(row_count, tile), column, columns,
+                                 tiles[tile - first]);
+      }
+      // A tile alone fills a good part of the first-level cache, so it stays while the panels pass.
+      for (size_t tile = first; tile < end; tile++) {
+        for (size_t panel = 0; panel < activations.groups; panel++) {
+          const float* tokens = reinterpret_cast<const float*>(activations.data + panel * activations.group_bytes) +
+                                column * kPanelTokens;
+          multiply_float_tile(tiles[tile - first], columns, tokens, sums + sums_at(activations.groups, panel, tile),
+                              column == 0);
+        }
       }
     }
   }

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "matmul-interface.h"
-#include "prefetch.h"
+#include "weight-prefetch.h"
 #include "unroll.h"
 
 namespace rocmforge {
@@ -44,8 +44,6 @@ struct ChunkReader {
     return copy;
   }
 };
-
-inline const uint8_t* end_of(const Matrix& weight) { return weight.data + weight.rows * weight.row_bytes; }
 
 template <class Type>
 constexpr bool kCorrected = Type::kMinima || Type::kOffset != 0;

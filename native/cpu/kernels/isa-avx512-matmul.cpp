@@ -10,6 +10,7 @@
 #include "simd/avx512-row-forms.h"
 #include "simd/avx512-one-panel.h"
 #include "simd/avx512-tile-forms.h"
+#include "simd/avx512-lane-gemm.h"
 
 #include "matmul-table.h"
 

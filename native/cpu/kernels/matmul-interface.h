@@ -36,7 +36,7 @@ struct Matrix {
 };
 
 /// The most weight rows of one `gemm` call.
-constexpr size_t kGemmRows = 64;
+constexpr size_t kGemmRows = 256;
 /// The most tokens of a panel, whatever the instruction set.
 constexpr size_t kMaxPanelTokens = 16;
 /// The most tokens that `gemv` takes through a weight in one pass; it makes as many passes as it needs.

@@ -12,29 +12,22 @@ namespace {
 
 static_assert(kPanelTokens <= kMaxPanelTokens, "the engine has room for a panel");
 
-/// The largest float below a half.
-constexpr float kBelowHalf = 0x1.fffffep-2f;
+/// A product with the inverse of a scale is less than this from the exact quotient, whatever the level.
+constexpr float kQuotientError = 0x1p-15f;
+/// Scales below this are rounded coarsely, or have no inverse.
+constexpr float kSmallestScale = 0x1p-100f;
 
-struct QuantizedBlock {
-  int8_t levels[kUnit];
-  float scale;
-  /// Of the first and the second 16 levels.
-  float sums[2];
-};
-
-/// As the reference divides, in double precision: only where a quotient in f32 came out as a half, which may be
-/// rounding.
-inline void quantize_exactly(const float* values, QuantizedBlock& block) {
-  block.sums[0] = block.sums[1] = 0;
+/// As the reference divides, in double precision: only where a product came so near to a half that the exact quotient
+/// may be on its other side.
+inline void quantize_exactly(const float* values, float scale, int8_t* levels) {
   for (size_t index = 0; index < kUnit; index++) {
-    const double quotient = nearbyint(static_cast<double>(values[index]) / static_cast<double>(block.scale));
-    const double level = quotient > 127 ? 127 : quotient < -127 ? -127 : quotient;
-    block.levels[index] = static_cast<int8_t>(level);
-    block.sums[index / (kUnit / 2)] += static_cast<float>(level);
+    const double quotient = nearbyint(static_cast<double>(values[index]) / static_cast<double>(scale));
+    levels[index] = static_cast<int8_t>(quotient > 127 ? 127 : quotient < -127 ? -127 : quotient);
   }
 }
 
-inline void quantize_block(const float* values, QuantizedBlock& block) {
+/// Writes the levels of a block, and returns their scale.
+inline float quantize_block(const float* values, int8_t* levels) {
   constexpr size_t kVectors = kUnit / kLanes;
   F loaded[kVectors];
   F largest = zero();
@@ -44,76 +37,64 @@ inline void quantize_block(const float* values, QuantizedBlock& block) {
     largest = max(largest, abs(loaded[index]));
     usable = all(finite(loaded[index])) && usable;
   }
-  block.scale = usable ? reduce_max(largest) / 127.0f : __builtin_nanf("");
-  if (!usable || block.scale == 0) {
-    memset(block.levels, 0, sizeof block.levels);
-    block.sums[0] = block.sums[1] = 0;
-    return;
+  const float scale = usable ? reduce_max(largest) / 127.0f : __builtin_nanf("");
+  if (!(scale >= kSmallestScale)) {
+    memset(levels, 0, kUnit);
+    if (usable && scale != 0) quantize_exactly(values, scale, levels);
+    return scale;
   }
-  const F scale = set(block.scale);
+  const F inverse = set(1.0f / scale);
   F farthest = zero();
-  F sums[2] = {zero(), zero()};
   for (size_t index = 0; index < kVectors; index++) {
-    const F quotient = div(loaded[index], scale);
-    // A scale that is nearly zero is itself rounded coarsely, and quotients may pass 127.
-    const F level = max(min(round(quotient), set(127)), set(-127));
+    const F quotient = mul(loaded[index], inverse);
+    const F level = round(quotient);
     farthest = max(farthest, abs(sub(quotient, level)));
-    store_i8(block.levels + index * kLanes, round_to_int(level));
-    F& half = sums[index * kLanes / (kUnit / 2)];
-    half = add(half, level);
+    store_i8(levels + index * kLanes, round_to_int(level));
   }
-  // Sums of so few whole numbers are exact in any order.
-  for (size_t half = 0; half < 2; half++) block.sums[half] = sum(sums[half]);
-  if (any(greater(farthest, set(kBelowHalf)))) quantize_exactly(values, block);
+  if (any(greater(farthest, set(0.5f - kQuotientError)))) quantize_exactly(values, scale, levels);
+  return scale;
 }
 
 /// Columns from `first` on, where a row may end within the block.
-inline void quantize_columns(const float* row, size_t width, size_t first, QuantizedBlock& block) {
-  if (first + kUnit <= width) return quantize_block(row + first, block);
+inline float quantize_columns(const float* row, size_t width, size_t first, int8_t* levels) {
+  if (first + kUnit <= width) return quantize_block(row + first, levels);
   float values[kUnit] = {};
   if (first < width) memcpy(values, row + first, (width - first) * sizeof(float));
-  quantize_block(values, block);
+  return quantize_block(values, levels);
 }
 
 inline void quantize_q8_row(const float* row, size_t width, uint8_t* group) {
   RowChunk* chunks = reinterpret_cast<RowChunk*>(group);
-  QuantizedBlock block;
   for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
     RowChunk& chunk = chunks[unit / kChunkUnits];
     const size_t index = unit % kChunkUnits;
-    quantize_columns(row, width, unit * kUnit, block);
-    memcpy(chunk.values + index * kUnit, block.levels, kUnit);
+    int8_t* const levels = chunk.values + index * kUnit;
+    const float scale = quantize_columns(row, width, unit * kUnit, levels);
     int8_t* const halves = chunk.halves + index / 4 * 4 * kUnit + index % 4 * (kUnit / 2);
-    memcpy(halves, block.levels, kUnit / 2);
-    memcpy(halves + 2 * kUnit, block.levels + kUnit / 2, kUnit / 2);
-    chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = block.scale;
-    chunk.nibble_scales[index] = index % 2 == 0 ? block.scale : block.scale / 16;
-    chunk.sums[index] = block.scale * (block.sums[0] + block.sums[1]);
-    chunk.sums_16[2 * index] = block.scale * block.sums[0];
-    chunk.sums_16[2 * index + 1] = block.scale * block.sums[1];
+    memcpy(halves, levels, kUnit / 2);
+    memcpy(halves + 2 * kUnit, levels + kUnit / 2, kUnit / 2);
+    chunk.scales[index] = chunk.scales_16[2 * index] = chunk.scales_16[2 * index + 1] = scale;
+    chunk.nibble_scales[index] = index % 2 == 0 ? scale : scale / 16;
+    const int32_t first = sum_of_half(levels), second = sum_of_half(levels + kUnit / 2);
+    chunk.sums[index] = scale * static_cast<float>(first + second);
+    chunk.sums_16[2 * index] = scale * static_cast<float>(first);
+    chunk.sums_16[2 * index + 1] = scale * static_cast<float>(second);
   }
 }
 
+/// Chunk by chunk: what the tokens write to stays in the first-level cache. Tokens that are missing are zeros.
 inline void quantize_q8_panel(const float* const* rows, size_t width, size_t tokens, uint8_t* group) {
   PanelChunk<kPanelTokens>* chunks = reinterpret_cast<PanelChunk<kPanelTokens>*>(group);
-  if (tokens < kPanelTokens) memset(group, 0, chunks_of(width) * sizeof *chunks);
-  QuantizedBlock block;
-  for (size_t token = 0; token < tokens; token++) {
-    for (size_t unit = 0; unit < chunks_of(width) * kChunkUnits; unit++) {
-      PanelChunk<kPanelTokens>& chunk = chunks[unit / kChunkUnits];
-      const size_t index = unit % kChunkUnits;
-      quantize_columns(rows[token], width, unit * kUnit, block);
-      for (size_t quad = 0; quad < kUnit / 4; quad++) {
-        memcpy(chunk.values[index * 8 + quad][token], block.levels + quad * 4, 4);
-      }
-      chunk.scales[index][token] = block.scale;
-      chunk.sums[index][token] = block.scale * (block.sums[0] + block.sums[1]);
-      chunk.corrections[index][token] = -128 * static_cast<int32_t>(block.sums[0] + block.sums[1]);
-      for (size_t half = 0; half < 2; half++) {
-        chunk.sums_16[2 * index + half][token] = block.scale * block.sums[half];
-        chunk.corrections_16[2 * index + half][token] = -128 * static_cast<int32_t>(block.sums[half]);
+  PanelUnit<kPanelTokens> units[kChunkUnits] = {};
+  for (size_t chunk = 0; chunk < chunks_of(width); chunk++) {
+    for (size_t token = 0; token < tokens; token++) {
+      for (size_t unit = 0; unit < kChunkUnits; unit++) {
+        units[unit].scales[token] =
+            quantize_columns(rows[token], width, chunk * kChunk + unit * kUnit, units[unit].levels[token]);
       }
     }
+    for (size_t unit = 0; unit < kChunkUnits; unit++) interleave_unit(units[unit], unit, chunks[chunk]);
+    shorten_sums(chunks[chunk]);
   }
 }
 

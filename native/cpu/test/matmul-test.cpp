@@ -138,11 +138,30 @@ void check_shape(const Isa& isa, const TypeCase& type, size_t width, size_t rows
   }
 }
 
-/// A bad number stays with its own token, and reaches every row of it.
-void check_not_finite(const Isa& isa, const TypeCase& type, float bad) {
+/// From more tokens than one panel on, GEMM gives a token the same bits in every batch, whatever form multiplies it.
+void check_batches(const Isa& isa, const TypeCase& type, size_t rows) {
   const MatmulKernels& kernels = *isa.kernels;
   Random random;
-  const size_t width = 512, rows = 37, tokens = 11, poisoned = 4;
+  const size_t width = 512, most = 131;
+  const Weight weight = make_weight(type.type, width, rows, random);
+  const std::vector<float> input = make_input(width, most, random);
+  const auto run = [&](size_t tokens) {
+    const PreparedInput panels(kernels, format_of(type.type, true), input.data(), width, tokens);
+    return run_panels(kernels, weight, panels.activations);
+  };
+  const std::vector<float> all = run(most);
+  for (size_t tokens : {9, 17, 64, 65, 80, 96, 97, 113, 128}) {
+    const std::vector<float> some = run(tokens);
+    CHECK(same_bits(some.data(), all.data(), some.size()), "%s %s, %zu rows: %zu tokens differ from %zu", isa.name,
+          type.name, rows, tokens, most);
+  }
+}
+
+/// A bad number stays with its own token, and reaches every row of it.
+void check_not_finite(const Isa& isa, const TypeCase& type, size_t tokens, float bad) {
+  const MatmulKernels& kernels = *isa.kernels;
+  Random random;
+  const size_t width = 512, rows = 37, poisoned = 4;
   const Weight weight = make_weight(type.type, width, rows, random);
   std::vector<float> input = make_input(width, tokens, random);
   const auto both = [&](std::vector<float>& gemv_results, std::vector<float>& gemm_results) {
@@ -252,9 +271,17 @@ int main(int count, char** arguments) {
       for (size_t width : {1, 20, 32, 64, 100, 256, 896, 2048}) {
         if (width % block == 0) check_shape(isa, type, width, width > 1000 ? 65 : 37, worst);
       }
-      check_not_finite(isa, type, NAN);
-      check_not_finite(isa, type, INFINITY);
+      for (const size_t tokens : {size_t{11}, size_t{75}}) {
+        check_not_finite(isa, type, tokens, NAN);
+        check_not_finite(isa, type, tokens, INFINITY);
+      }
     }
+    for (const TypeCase& type : types()) {
+      for (const size_t rows : {size_t{16}, size_t{37}, size_t{101}, kGemmRows + 21}) check_batches(isa, type, rows);
+    }
+    // More rows than one call takes, and more than its tiles hold together.
+    check_shape(isa, {"q4_k", TensorType::q4_k}, 512, kGemmRows + 21, worst);
+    check_shape(isa, {"q6_k", TensorType::q6_k}, 512, kGemmRows + 21, worst);
     check_quantization(isa);
     if (count > 1) check_golden(isa, arguments[1]);
     printf("%s: %zu types, worst normalised squared error %.2g, %d failures so far\n", isa.name, types().size(), worst,

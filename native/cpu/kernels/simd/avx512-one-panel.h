@@ -19,6 +19,23 @@ struct PanelTotals {
     ROCMFORGE_UNROLL(16)
     for (size_t token = 0; token < kTokens; token++) tokens[token] = first ? zero() : load(sums + token * kTileRows);
   }
+  /// Sums of a super-block: see avx512-super-blocks.h.
+  void add_products(const __m512i* dots, const float* row_scales, const float* token_scales) {
+    const F scale = load(row_scales);
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kTokens; token++)
+      tokens[token] = fma(to_float(dots[token]), mul(scale, set(token_scales[token])), tokens[token]);
+  }
+  void end_super_block(const TileFloats* scales, const __m512i* minima, const PanelChunk<kTokens>& panel, float* sums,
+                       bool first) const {
+    const F scale = load(scales[kSuperScale]), minimum = load(scales[kSuperMinimum]);
+    ROCMFORGE_UNROLL(16)
+    for (size_t token = 0; token < kTokens; token++) {
+      const F before = first ? zero() : load(sums + token * kTileRows);
+      store(sums + token * kTileRows,
+            add_super_block(before, tokens[token], scale, minima[token], set(panel.short_sum_scales[token]), minimum));
+    }
+  }
   void store_to(float* sums) const {
     ROCMFORGE_UNROLL(16)
     for (size_t token = 0; token < kTokens; token++) store(sums + token * kTileRows, tokens[token]);
@@ -39,13 +56,6 @@ struct PanelTotals {
       tokens[token] = fma(both, set(token_scales[token]), tokens[token]);
     }
   }
-  void subtract(const float* row_minima, const float* token_sums) {
-    const F minimum = load(row_minima);
-    ROCMFORGE_UNROLL(16)
-    for (size_t token = 0; token < kTokens; token++) {
-      tokens[token] = _mm512_fnmadd_ps(minimum, set(token_sums[token]), tokens[token]);
-    }
-  }
 };
 
 template <size_t kTokens>
@@ -59,14 +69,18 @@ struct OnePanelForm<Q4_K> {
   static constexpr bool kExists = true;
 
   template <size_t kTokens>
-  ROCMFORGE_INLINE static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel,
-                                        float* sums, bool first, Prefetch next) {
-    TileFloats scales[kChunkUnits], minima[kChunkUnits];
+  ROCMFORGE_INLINE static void multiply(const uint8_t* const* chunks, const PanelChunk<kTokens>& panel, float* sums,
+                                        bool first, Prefetch next) {
+    TileFloats scales[kChunkUnits + 2], minima[kChunkUnits / 2];
     store_six_bit_scales(chunks, scales, minima);
-    PanelTotals<kTokens> totals(sums, first);
+    PanelTotals<kTokens> totals(sums, true);
+    __m512i minimum_dots[kTokens] = {};
     for (size_t pair = 0; pair < kChunkUnits / 2; pair++) {
       next.issue(pair, kChunkUnits / 2);
       const TileUnit both = transposed_bytes(chunks, 16 + pair * 32);
+      ROCMFORGE_UNROLL(16)
+      for (size_t token = 0; token < kTokens; token++)
+        minimum_dots[token] = dot_words(minimum_dots[token], minima[pair], panel.short_sums[pair][token]);
       ROCMFORGE_UNROLL(2)
       for (size_t half = 0; half < 2; half++) {
         const size_t unit = 2 * pair + half;
@@ -76,11 +90,10 @@ struct OnePanelForm<Q4_K> {
           const __m512i nibbles = half == 0 ? both.quads[quad] : _mm512_srli_epi16(both.quads[quad], 4);
           dot_tokens<kTokens>(dots, _mm512_and_si512(nibbles, _mm512_set1_epi8(15)), panel.values[unit * 8 + quad]);
         }
-        totals.subtract(minima[unit], panel.sums[unit]);
-        totals.add(dots, scales[unit], panel.scales[unit]);
+        totals.add_products(dots, scales[unit], panel.scales[unit]);
       }
     }
-    totals.store_to(sums);
+    totals.end_super_block(scales, minimum_dots, panel, sums, first);
   }
 };
 
@@ -91,9 +104,9 @@ struct OnePanelForm<Q6_K> {
   /// Half a unit at a time, which is as much as fits beside the sums: 16 bytes of two stretches of nibbles, and the
   /// pairs of bits above them, are the same half of four units.
   template <size_t kTokens>
-  ROCMFORGE_INLINE static void multiply(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel,
-                                        float* sums, bool first, Prefetch next) {
-    if constexpr (kTokens < kPanelTokens) return multiply_few<kTokens>(chunks, panel, sums, first, next);
+  ROCMFORGE_INLINE static void multiply(const uint8_t* const* chunks, const PanelChunk<kTokens>& panel, float* sums,
+                                        bool first, Prefetch next) {
+    if constexpr (kTokens < kOnePanelTokens) return multiply_few<kTokens>(chunks, panel, sums, first, next);
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals<kTokens> totals(sums, first);
@@ -128,8 +141,8 @@ struct OnePanelForm<Q6_K> {
  private:
   /// Whole units at a time, which takes fewer shuffles: the sums of few tokens leave registers for them.
   template <size_t kTokens>
-  ROCMFORGE_INLINE static void multiply_few(const uint8_t* const* chunks, const PanelChunk<kPanelTokens>& panel,
-                                            float* sums, bool first, Prefetch next) {
+  ROCMFORGE_INLINE static void multiply_few(const uint8_t* const* chunks, const PanelChunk<kTokens>& panel, float* sums,
+                                            bool first, Prefetch next) {
     TileFloats scales[2 * kChunkUnits];
     store_byte_scales(chunks, scales);
     PanelTotals<kTokens> totals(sums, first);

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "avx512-tiles.h"
+#include "avx512-super-blocks.h"
 
 #include "../tile-form.h"
 
@@ -60,21 +60,29 @@ inline __m512i with_bits(__m512i to, __m512i from, __m512i mask) {
   return _mm512_ternarylogic_epi32(to, from, mask, 0xf8);
 }
 
-/// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |: see six_bit_scales.
+/// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |: see six_bit_scales. As multiply_super_blocks wants
+/// them.
 inline void store_six_bit_scales(const uint8_t* const* chunks, TileFloats* scales, TileFloats* minima) {
   const TileWords head = transposed_words(chunks, 0);
-  const __m512 scale = lower_halves(head.words[0]), minimum = upper_halves(head.words[0]);
+  store(scales[kSuperScale], lower_halves(head.words[0]));
+  store(scales[kSuperMinimum], upper_halves(head.words[0]));
+  const __m512i high = _mm512_set1_epi32(0x30);
+  __m512i codes[kChunkUnits], minimum_codes[kChunkUnits];
+  ROCMFORGE_UNROLL(4)
   for (unsigned unit = 0; unit < 4; unit++) {
     const unsigned shift = 8 * unit;
-    store_scaled(bits(head.words[1], shift, 63), scale, scales[unit]);
-    store_scaled(bits(head.words[2], shift, 63), minimum, minima[unit]);
-    const __m512i high = _mm512_set1_epi32(0x30);
-    const __m512i late_scale =
-        with_bits(bits(head.words[3], shift, 15), _mm512_srli_epi32(head.words[1], shift + 2), high);
-    const __m512i late_minimum =
+    codes[unit] = bits(head.words[1], shift, 63);
+    minimum_codes[unit] = bits(head.words[2], shift, 63);
+    codes[4 + unit] = with_bits(bits(head.words[3], shift, 15), _mm512_srli_epi32(head.words[1], shift + 2), high);
+    minimum_codes[4 + unit] =
         with_bits(bits(head.words[3], shift + 4, 15), _mm512_srli_epi32(head.words[2], shift + 2), high);
-    store_scaled(late_scale, scale, scales[4 + unit]);
-    store_scaled(late_minimum, minimum, minima[4 + unit]);
+  }
+  ROCMFORGE_UNROLL(8)
+  for (size_t unit = 0; unit < kChunkUnits; unit++) store(scales[unit], to_float(codes[unit]));
+  ROCMFORGE_UNROLL(4)
+  for (size_t unit = 0; unit < kChunkUnits; unit += 2) {
+    const __m512i pair = _mm512_or_si512(minimum_codes[unit], _mm512_slli_epi32(minimum_codes[unit + 1], 16));
+    _mm512_storeu_si512(minima[unit / 2], pair);
   }
 }
 
@@ -95,6 +103,8 @@ inline __m512i six_bit_levels(__m512i low, __m512i high) {
   return _mm512_add_epi8(levels, _mm512_set1_epi8(static_cast<char>(128 - Q6_K::kOffset)));
 }
 
+template <>
+constexpr bool kSuperBlocks<Q4_K> = true;
 template <>
 struct TileForm<Q4_K> {
   static constexpr bool kWhole = true;

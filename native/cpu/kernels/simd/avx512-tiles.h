@@ -6,6 +6,7 @@
 
 #include "avx512-bytes.h"
 
+#include "../panel-unit.h"
 #include "../prefetch.h"
 #include "../tile-target.h"
 #include "../unroll.h"
@@ -14,7 +15,7 @@ namespace rocmforge {
 namespace {
 
 constexpr size_t kTileRows = 16;
-constexpr size_t kPanelTokens = 8;
+constexpr size_t kPanelTokens = 16;
 /// The largest batch of GEMV over quantized weights. On a Zen 4, GEMM is faster at five tokens for every type but Q2_K
 /// and MXFP4, at four for none but Q4_K (by 2 %). Types with a form for one panel take it from two tokens on.
 constexpr size_t kMaxGemvTokens = 4;
@@ -85,6 +86,46 @@ inline __m512i dot_quad(__m512i sums, __m512i weight, const int8_t* token) {
 #endif
 }
 
+/// Interleaves a unit: the tokens are the rows of a tile, and sums of levels are dot products with ones.
+inline void interleave_unit(const PanelUnit<kPanelTokens>& from, size_t unit, PanelChunk<kPanelTokens>& to) {
+  static_assert(kPanelTokens == kTileRows && kPanelTokens == kLanes, "a vector has the tokens of a panel");
+  Bytes rows[kTileRows];
+  ROCMFORGE_UNROLL(16)
+  for (size_t token = 0; token < kTileRows; token++)
+    rows[token] = load_32(reinterpret_cast<const uint8_t*>(from.levels[token]));
+  __m512i quads[8], sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  transpose_unit(rows, quads);
+  ROCMFORGE_UNROLL(8)
+  for (size_t quad = 0; quad < 8; quad++) {
+    _mm512_storeu_si512(to.values[unit * 8 + quad], quads[quad]);
+    sums[quad / 4] = _mm512_dpbusd_epi32(sums[quad / 4], _mm512_set1_epi8(1), quads[quad]);
+  }
+  const F scale = load(from.scales);
+  const __m512i both = _mm512_add_epi32(sums[0], sums[1]);
+  store(to.scales[unit], scale);
+  store(to.sums[unit], mul(scale, to_float(both)));
+  const auto negated = [](__m512i sum) { return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), sum), 7); };
+  _mm512_storeu_si512(to.corrections[unit], negated(both));
+  for (size_t half = 0; half < 2; half++) {
+    store(to.sums_16[2 * unit + half], mul(scale, to_float(sums[half])));
+    _mm512_storeu_si512(to.corrections_16[2 * unit + half], negated(sums[half]));
+  }
+}
+
+/// Fills short_sums of a chunk whose sums are there.
+inline void shorten_sums(PanelChunk<kPanelTokens>& panel) {
+  F largest = zero();
+  for (size_t unit = 0; unit < kChunkUnits; unit++) largest = max(largest, abs(load(panel.sums[unit])));
+  // Never zero, so that there is no quotient that is none. A sum that is NaN has a scale that is NaN, too.
+  const F scale = max(mul(largest, set(1.0f / 32767)), set(1e-37f));
+  store(panel.short_sum_scales, scale);
+  for (size_t pair = 0; pair < kChunkUnits / 2; pair++) {
+    const __m512i low = round_to_int(div(load(panel.sums[2 * pair]), scale));
+    const __m512i high = round_to_int(div(load(panel.sums[2 * pair + 1]), scale));
+    _mm512_storeu_si512(panel.short_sums[pair], _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16)));
+  }
+}
+
 /// See MatmulKernels::dot_products.
 inline size_t dot_products(size_t rounds, int32_t* sink) {
   constexpr size_t kChains = 16;
@@ -99,13 +140,17 @@ inline size_t dot_products(size_t rounds, int32_t* sink) {
   return rounds * kChains * 64;
 }
 
-/// Dot products of kQuads quads from `first` on: each value of a token serves all tiles.
+/// Dot products of kQuads quads from `first` on, whose values of the first token are at `values`: each value of a token
+/// serves all tiles.
 template <size_t kQuads, size_t kTiles, size_t kTokens, class Tile>
-inline void dot_quads(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t first, size_t first_token,
-                      __m512i (&dots)[kTiles][kTokens]) {
+inline void dot_quads(const Tile* tiles, const int8_t (*values)[4], size_t first, __m512i (&dots)[kTiles][kTokens]) {
+#ifdef __GNUC__
+  // GCC would keep a pointer for each token, in memory.
+  __asm__("" : "+r"(values));
+#endif
   ROCMFORGE_UNROLL(8)
   for (size_t quad = 0; quad < kQuads; quad++) {
-    const int8_t (*tokens)[4] = panel.values[first + quad] + first_token;
+    const int8_t (*tokens)[4] = values + quad * kPanelTokens;
     __m512i weights[kTiles];
     for (size_t tile = 0; tile < kTiles; tile++) weights[tile] = _mm512_loadu_si512(tiles[tile].quads[first + quad]);
     ROCMFORGE_UNROLL(16)
@@ -128,12 +173,12 @@ inline void dot_quads(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, 
 /// with two tiles Zen 5 multiplies Q4_K 4 %, Q4_0 8 % and Q6_K 11 % faster. With a target the result goes there: writes to
 /// memory that is far away then run beside the next multiplications.
 template <size_t kElements, bool kMinima, bool kStarted, size_t kTiles, size_t kTokens, class Tile>
-__attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, float* sums,
-                                              bool first, TileTarget target, Prefetch next) {
+__attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, size_t tokens,
+                                              float* sums, bool first, TileTarget target, Prefetch next) {
   constexpr size_t kParts = 32 / kElements;
   constexpr size_t kQuads = kElements / 4;
   constexpr size_t kSums = kPanelTokens * kTileRows;
-  for (size_t start = 0; start < kPanelTokens; start += kTokens) {
+  for (size_t start = 0; start < tokens; start += kTokens) {
     F totals[kTiles][kTokens];
     for (size_t tile = 0; tile < kTiles; tile++) {
       ROCMFORGE_UNROLL(16)
@@ -141,7 +186,7 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
         totals[tile][token] = first ? zero() : load(sums + tile * kSums + (start + token) * kTileRows);
     }
     for (size_t unit = 0; unit < kChunkUnits; unit++) {
-      next.issue(unit, kChunkUnits);
+      if (start == 0) next.issue(unit, kChunkUnits);
       F parts[kTiles][kTokens];
       ROCMFORGE_UNROLL(2)
       for (size_t part = 0; part < kParts; part++) {
@@ -153,7 +198,7 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
           const __m512i begun = kStarted ? _mm512_set1_epi32(corrections[token]) : _mm512_setzero_si512();
           for (size_t tile = 0; tile < kTiles; tile++) dots[tile][token] = begun;
         }
-        dot_quads<kQuads>(tiles, panel, unit * 8 + part * kQuads, start, dots);
+        dot_quads<kQuads>(tiles, panel.values[unit * 8 + part * kQuads] + start, unit * 8 + part * kQuads, dots);
         const float* token_sums = (kElements == 32 ? panel.sums[unit] : panel.sums_16[group]) + start;
         for (size_t tile = 0; tile < kTiles; tile++) {
           const F scale = load(tiles[tile].scales[group]);
@@ -185,14 +230,6 @@ __attribute__((noinline)) void multiply_tiles(const Tile* tiles, const PanelChun
         store(to + tile * tile_stride + (start + token) * stride, totals[tile][token]);
     }
   }
-}
-
-/// Tiles whose sums, and whose rows, are neighbours.
-template <class Type, size_t kTiles, class Tile>
-inline void multiply_tiles_of(const Tile* tiles, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
-                              TileTarget target, Prefetch next) {
-  multiply_tiles<kGroup<Type>, Type::kMinima, !Type::kMinima, kTiles, kPanelTokens / kTiles>(tiles, panel, sums, first,
-                                                                                             target, next);
 }
 
 }  // namespace

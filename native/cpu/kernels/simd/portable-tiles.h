@@ -5,6 +5,7 @@
 
 #include "portable-bytes.h"
 
+#include "../panel-unit.h"
 #include "../prefetch.h"
 #include "../tile-target.h"
 
@@ -36,6 +37,12 @@ template <class Type>
 inline float tile_minimum(float, float minimum) {
   return minimum;
 }
+
+inline void interleave_unit(const PanelUnit<kPanelTokens>& from, size_t unit, PanelChunk<kPanelTokens>& to) {
+  interleave_tokens(from, unit, to);
+}
+/// See PanelChunk: multiply_tiles_of does not read them.
+inline void shorten_sums(PanelChunk<kPanelTokens>&) {}
 
 /// Writes one unit of 8 rows as quads of columns.
 inline void store_tile_unit(const Bytes* rows, TileQuad* quads) {
@@ -85,7 +92,7 @@ __attribute__((noinline)) void multiply_tile(const TileQuad* quads, const TileFl
 }
 
 template <class Type, size_t kTiles, class Tile>
-inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, float* sums, bool first,
+inline void multiply_tiles_of(const Tile* tile, const PanelChunk<kPanelTokens>& panel, size_t, float* sums, bool first,
                               TileTarget, Prefetch) {
   static_assert(kTiles == 1, "one tile at a time");
   multiply_tile<kGroup<Type>, Type::kMinima>(tile->quads, tile->scales, tile->minima, panel, sums, first);

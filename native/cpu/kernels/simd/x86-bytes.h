@@ -140,23 +140,30 @@ template <size_t kStride>
 inline Scales32 half_scales_and_base(const uint8_t* from) {
   return {strided_halves<kStride>(from), _mm256_xor_ps(strided_halves<kStride>(from + 2), _mm256_set1_ps(-0.0f))};
 }
+/// A byte for each unit, the first one lowest.
+struct SixBitCodes {
+  uint64_t scales, minima;
+};
 /// | scale f16 | minimum f16 | 12 bytes of 6-bit scales and minima |, as Q4_K and Q5_K have them. The codes are put
 /// together by general registers, because the vector units are the bottleneck of a matmul.
-inline Scales32 six_bit_scales(const uint8_t* from) {
-  uint32_t factors, last;
+inline SixBitCodes six_bit_codes(const uint8_t* from) {
+  uint32_t last;
   uint64_t first;
-  memcpy(&factors, from, sizeof factors);
   memcpy(&first, from + 4, sizeof first);
   memcpy(&last, from + 12, sizeof last);
   // Scales in the lower word, minima in the upper: units 0 to 3, then 4 to 7.
   const uint64_t early = first & 0x3f3f3f3f3f3f3f3f;
   const uint64_t nibbles = (last & 0x0f0f0f0f) | static_cast<uint64_t>(last >> 4 & 0x0f0f0f0f) << 32;
   const uint64_t late = nibbles | (first >> 2 & 0x3030303030303030);
-  const uint64_t scales = (early & 0xffffffff) | late << 32;
-  const uint64_t minima = early >> 32 | (late & 0xffffffff00000000);
+  return {(early & 0xffffffff) | late << 32, early >> 32 | (late & 0xffffffff00000000)};
+}
+inline Scales32 six_bit_scales(const uint8_t* from) {
+  uint32_t factors;
+  memcpy(&factors, from, sizeof factors);
+  const SixBitCodes codes = six_bit_codes(from);
   const __m128 units = _mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(factors)));
-  const __m256i scale_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(scales)));
-  const __m256i minimum_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(minima)));
+  const __m256i scale_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(codes.scales)));
+  const __m256i minimum_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(codes.minima)));
   return {_mm256_mul_ps(_mm256_cvtepi32_ps(scale_codes), _mm256_broadcastss_ps(units)),
           _mm256_mul_ps(_mm256_cvtepi32_ps(minimum_codes), _mm256_broadcastss_ps(_mm_movehdup_ps(units)))};
 }
