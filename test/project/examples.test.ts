@@ -18,7 +18,7 @@ const COMPILER_OPTIONS = ["--strict", "--module", "nodenext", "--target", "es202
 const EXPECTED: Readonly<Record<string, RegExp>> = {
   "batch.ts": /\n200 tales, \d+ tokens, \d+ tokens\/s in all\n$/,
   "embeddings.ts": /^50 embeddings of \d+ dimensions\nnearest: The raven sang at night\. \(1\.000\)\n$/,
-  "tools.ts": /^weather\((?:Oslo|Rome)\) → (?:snow, -4|sun, 18) °C\n[^]*\S\n$/,
+  "tools.ts": /^weather\((?:Oslo|Rome)\) → (?:snow, -4|sun, 18) °C\n[^]*\S\s*\n$/,
   "typed-object.ts": /^.{2,12}, a (?:human|fox|raven) of \d\d? years, .+\n\d+ tokens\n$/,
 };
 

@@ -5,12 +5,14 @@
 
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "prefetch.h"
 #include "matmul-interface.h"
 #include "weight-prefetch.h"
 #include "gemv.h"
+#include "one-panel.h"
 #include "tile-form.h"
 #include "unroll.h"
 
@@ -22,8 +24,6 @@ static_assert(sizeof(TileQuad) == sizeof(TileFloats), "floats are transposed as 
 constexpr size_t kCachedRows = 64;
 constexpr size_t kTiles = kCachedRows / kTileRows;
 static_assert(kGemmRows % kCachedRows == 0, "sums of whole tiles fill the scratch");
-constexpr size_t kTileQuads = kChunk / 4;
-constexpr size_t kTileSums = kPanelTokens * kTileRows;
 /// Columns of one chunk of plain floats.
 constexpr size_t kFloatChunk = 128;
 
@@ -42,14 +42,9 @@ union TileScratch {
   FloatTile floats[kTiles];
 };
 
-constexpr size_t largest_of(size_t first, size_t second, size_t third) {
-  const size_t larger = first > second ? first : second;
-  return larger > third ? larger : third;
-}
-
 /// For what is unpacked of weight rows, in tiles or row by row.
 constexpr size_t kRowScratchBytes =
-    largest_of(sizeof(TileScratch), LaneForm<Q4_K>::kScratchBytes, LaneForm<Q6_K>::kScratchBytes);
+    std::max({sizeof(TileScratch), LaneForm<Q4_K>::kScratchBytes, LaneForm<Q6_K>::kScratchBytes});
 
 inline size_t panels_of(size_t tokens) { return (tokens + kPanelTokens - 1) / kPanelTokens; }
 
@@ -130,41 +125,6 @@ inline void write_sums(const float* sums, size_t row_count, size_t first_token, 
   }
 }
 
-/// What forms for one panel read of it.
-template <size_t kTokens>
-inline void copy_tokens(const PanelChunk<kPanelTokens>& from, PanelChunk<kTokens>& to) {
-  for (size_t quad = 0; quad < kTileQuads; quad++) memcpy(to.values[quad], from.values[quad], sizeof to.values[quad]);
-  for (size_t unit = 0; unit < kChunkUnits; unit++) memcpy(to.scales[unit], from.scales[unit], sizeof to.scales[unit]);
-  for (size_t pair = 0; pair < kChunkUnits / 2; pair++)
-    memcpy(to.short_sums[pair], from.short_sums[pair], sizeof to.short_sums[pair]);
-  memcpy(to.short_sum_scales, from.short_sum_scales, sizeof to.short_sum_scales);
-  for (size_t group = 0; group < 2 * kChunkUnits; group++)
-    memcpy(to.corrections_16[group], from.corrections_16[group], sizeof to.corrections_16[group]);
-}
-
-/// Copies of the tokens alone fit into the first-level cache beside the weights. `scratch` has room for them.
-template <class Type, size_t kTokens>
-void multiply_one_panel(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations,
-                        float* sums, uint8_t* scratch) {
-  const PanelChunk<kPanelTokens>* const panel = reinterpret_cast<const PanelChunk<kPanelTokens>*>(activations.data);
-  PanelChunk<kTokens>* const tokens = reinterpret_cast<PanelChunk<kTokens>*>(scratch);
-  const size_t chunk_count = chunks_of(weight.width);
-  for (size_t chunk = 0; chunk < chunk_count; chunk++) copy_tokens(panel[chunk], tokens[chunk]);
-  for (size_t first = 0; first < row_count; first += kTileRows, sums += kTileSums) {
-    prefetch_pages_of_tile(weight, first_row + first + kTileRows);
-    const uint8_t* chunks[kTileRows];
-    for (size_t row = 0; row < kTileRows; row++) {
-      const size_t present = first + row < row_count ? first + row : row_count - 1;
-      chunks[row] = weight.data + (first_row + present) * weight.row_bytes;
-    }
-    for (size_t chunk = 0; chunk < chunk_count; chunk++) {
-      OnePanelForm<Type>::template multiply<kTokens>(chunks, tokens[chunk], sums, chunk == 0,
-                                                     next_tile(weight, first_row + first, chunk, chunk_count));
-      for (const uint8_t*& at : chunks) at += Type::kBytes;
-    }
-  }
-}
-
 template <class Type>
 void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const Activations& activations, float* out,
                 size_t out_stride, uint8_t* scratch) {
@@ -181,7 +141,7 @@ void gemm_quant(const Matrix& weight, size_t first_row, size_t row_count, const 
     }
   }
   if constexpr (LaneForm<Type>::kExists) {
-    if (activations.groups >= kFewestLanePanels && row_count > LaneForm<Type>::kFewRows)
+    if (activations.groups >= kFewestLanePanels && row_count > LaneForm<Type>::kMaxTileRows)
       return LaneForm<Type>::gemm(weight, first_row, row_count, activations, out, out_stride, scratch, sums);
   }
   const size_t tile_count = (row_count + kTileRows - 1) / kTileRows;

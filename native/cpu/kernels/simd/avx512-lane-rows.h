@@ -67,10 +67,10 @@ struct LaneRows<Q4_K> {
   };
   /// The tokens' scales times every step.
   struct alignas(64) Table {
-    float products[kChunkUnits][kSteps][kPanelTokens];
+    float scales[kChunkUnits][kSteps][kPanelTokens];
   };
-  /// So few rows that a table costs more than it gains.
-  static constexpr size_t kFewRows = 32;
+  /// Up to this many rows a table costs more than it gains, and tiles are faster.
+  static constexpr size_t kMaxTileRows = 32;
   /// With two panels; as many sums as leave all of them in registers.
   static constexpr size_t kRowsTogether = 6;
 
@@ -103,8 +103,8 @@ struct LaneRows<Q4_K> {
     ROCMFORGE_UNROLL(8)
     for (size_t unit = 0; unit < kChunkUnits; unit++) {
       for (size_t step = 0; step < kOddSteps; step++)
-        store(table.products[unit][step], mul(scales[unit], set(static_cast<float>(2 * step + 1))));
-      store(table.products[unit][kOddSteps], add(scales[unit], scales[unit]));
+        store(table.scales[unit][step], mul(scales[unit], set(static_cast<float>(2 * step + 1))));
+      store(table.scales[unit][kOddSteps], add(scales[unit], scales[unit]));
     }
   }
 
@@ -127,8 +127,8 @@ struct LaneRows<Q4_K> {
       ROCMFORGE_UNROLL(8)
       for (size_t row = 0; row < kRows; row++) {
         for (size_t panel = 0; panel < kPanels; panel++) {
-          const F product = load(tables[panel].products[0][0] + rows[row].steps[unit]);
-          totals[panel][row] = fma(to_float(dots[panel][row]), product, totals[panel][row]);
+          const F scale = load(tables[panel].scales[0][0] + rows[row].steps[unit]);
+          totals[panel][row] = fma(to_float(dots[panel][row]), scale, totals[panel][row]);
         }
       }
     }
@@ -186,7 +186,7 @@ struct LaneRows<Q6_K> {
     float scales[2 * kChunkUnits];
   };
   struct Table {};
-  static constexpr size_t kFewRows = 0;
+  static constexpr size_t kMaxTileRows = 0;
   static constexpr size_t kRowsTogether = 4;
 
   static void unpack(const uint8_t* chunk, Row& row) {

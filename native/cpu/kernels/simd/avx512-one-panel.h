@@ -20,7 +20,7 @@ struct PanelTotals {
     for (size_t token = 0; token < kTokens; token++) tokens[token] = first ? zero() : load(sums + token * kTileRows);
   }
   /// Sums of a super-block: see avx512-super-blocks.h.
-  void add_products(const __m512i* dots, const float* row_scales, const float* token_scales) {
+  void add_unit(const __m512i* dots, const float* row_scales, const float* token_scales) {
     const F scale = load(row_scales);
     ROCMFORGE_UNROLL(16)
     for (size_t token = 0; token < kTokens; token++)
@@ -90,7 +90,7 @@ struct OnePanelForm<Q4_K> {
           const __m512i nibbles = half == 0 ? both.quads[quad] : _mm512_srli_epi16(both.quads[quad], 4);
           dot_tokens<kTokens>(dots, _mm512_and_si512(nibbles, _mm512_set1_epi8(15)), panel.values[unit * 8 + quad]);
         }
-        totals.add_products(dots, scales[unit], panel.scales[unit]);
+        totals.add_unit(dots, scales[unit], panel.scales[unit]);
       }
     }
     totals.end_super_block(scales, minimum_dots, panel, sums, first);

@@ -48,11 +48,11 @@ __attribute__((noinline)) void multiply_super_blocks(const Tile* tiles, const Pa
       }
       dot_quads<kQuads>(tiles, panel.values[unit * kQuads] + start, unit * kQuads, dots);
       for (size_t tile = 0; tile < kTiles; tile++) {
-        const F scale = load(tiles[tile].scales[unit]);
+        const F row_scale = load(tiles[tile].scales[unit]);
         ROCMFORGE_UNROLL(16)
         for (size_t token = 0; token < kTokens; token++) {
-          const F product = mul(scale, set(panel.scales[unit][start + token]));
-          totals[tile][token] = fma(to_float(dots[tile][token]), product, totals[tile][token]);
+          const F scale = mul(row_scale, set(panel.scales[unit][start + token]));
+          totals[tile][token] = fma(to_float(dots[tile][token]), scale, totals[tile][token]);
         }
       }
     }
