@@ -271,7 +271,7 @@ int main(int count, char** arguments) {
       for (size_t width : {1, 20, 32, 64, 100, 256, 896, 2048}) {
         if (width % block == 0) check_shape(isa, type, width, width > 1000 ? 65 : 37, worst);
       }
-      for (const size_t tokens : {size_t{11}, size_t{75}}) {
+      for (const size_t tokens : {size_t{11}, size_t{107}}) {
         check_not_finite(isa, type, tokens, NAN);
         check_not_finite(isa, type, tokens, INFINITY);
       }
