@@ -50,8 +50,8 @@ template <size_t kTokens>
 struct alignas(64) PanelChunk {
   int8_t values[kChunk / 4][kTokens][4];
   float scales[kChunkUnits][kTokens];
-  /// `sums` as whole numbers, those of two units beside each other, and what they are multiplied by: for AVX-512
-  /// alone.
+  /// `sums` rounded to integers, interleaved by pairs of units, and the scale of each token's integers. Only AVX-512 reads
+  /// them.
   int16_t short_sums[kChunkUnits / 2][kTokens][2];
   float short_sum_scales[kTokens];
   /// -128 × the sum of levels: takes back the 128 that was added to a weight's levels.

@@ -13,9 +13,8 @@
 namespace rocmforge {
 namespace {
 
-/// Rows whose next chunk is asked for before it is unpacked: the prefetch of a whole chunk brings it near, not next to the
-/// core.
-constexpr size_t kPrefetchRows = 12;
+/// How many rows ahead of unpacking a chunk is prefetched to the first-level cache: ChunkPrefetch brings it to the second.
+constexpr size_t kUnpackPrefetchRows = 12;
 
 /// The sums of 16 rows, which lie row by row, as results token by token; `results` has room for 16 rows and tokens.
 inline void transpose_sums(const float* sums, float* results, size_t stride) {
@@ -84,7 +83,7 @@ class LaneGemm {
       const size_t present = first_row_ + (row < row_count_ ? row : row_count_ - 1);
       const uint8_t* const at = weight_.data + present * weight_.row_bytes + chunk * Type::kBytes;
       for (size_t byte = 0; byte < Type::kBytes; byte += kLineBytes)
-        __builtin_prefetch(at + kPrefetchRows * weight_.row_bytes + byte);
+        __builtin_prefetch(at + kUnpackPrefetchRows * weight_.row_bytes + byte);
       Rows::unpack(at, own_.rows[row]);
     }
   }

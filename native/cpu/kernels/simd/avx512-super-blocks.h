@@ -1,7 +1,7 @@
-// Tiles of types whose scales of 32 columns are whole numbers of 6 bits, under one scale and one minimum for the 256
-// columns of a super-block: sums of a super-block are multiplied by these once, and minima are dot products of 16 bits.
-// Products of a token's scale with a whole number are the same bits wherever they are made, so that GEMM with tokens in
-// the lanes (avx512-lane-gemm.h) gives what tiles give.
+// Tiles of types with super-blocks: each unit of 32 columns has an integer scale of 6 bits, and the 256 columns of a
+// super-block share one scale and one minimum, by which sums are multiplied once. Minima are dot products of 16 bits.
+// A token's scale times an integer has the same bits wherever it is computed, so that GEMM with tokens in the lanes
+// (avx512-lane-gemm.h) gives what tiles give.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace rocmforge {
 namespace {
 
-/// Where a tile has them among its scales: those of units come first. Minima of units are whole numbers, too, those of two
-/// units beside each other.
+/// Where a tile keeps the scale and the minimum of the super-block: after the scales of the units. The minima of the units
+/// are integers as well, interleaved by pairs of units.
 constexpr size_t kSuperScale = kChunkUnits;
 constexpr size_t kSuperMinimum = kChunkUnits + 1;
 
